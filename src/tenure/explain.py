@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
-from tenure.engine.run_times import RunTimes
 from tenure.engine.snapshot import session_of
+from tenure.engine.survival import survival
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
@@ -266,18 +266,20 @@ def _likely_to_end(played: PlayThrough, workload: Workload) -> list[Reason]:
     settings, now, start = played.before.settings.worth.survival, played.before.now, workload.started_at
     if not settings.enabled or start is None or start > now:
         return []
-    queue = workload.queue or DEFAULT_QUEUE
-    own = session_of(played.before).workloads[workload.key].end_at()
-    found = RunTimes(played.before.finished_runs).beyond(queue, now - start, settings.least)
+    session = session_of(played.before)
+    state = session.workloads[workload.key]
+    own, found = state.end_at(), survival(session, state, now - start)
     if found is None or (own is not None and own > now):
         return []
     end = format_time(start + found.median)
+    whose = "" if found.user is None else f"{found.user} in "
     text = (
-        f"it is not said when it ends: of the last {found.known} finished runs of queue {queue}, {found.longer} were "
+        f"it is not said when it ends: of the last {found.known} finished runs of {whose}queue "
+        f"{workload.queue or DEFAULT_QUEUE}, {found.longer} were "
         f"longer than its own so far, and half of these took no longer than {format_duration(found.median)}; so it is "
         f"estimated to end {end}"
     )
-    return [Reason("LikelyToEnd", text, {"end": end, "longer": found.longer, "known": found.known})]
+    return [Reason("LikelyToEnd", text, {"end": end, "longer": found.longer, "known": found.known, "user": found.user})]
 
 
 _SKIPPED = {

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import NOW, SECOND, cluster, node, spec, workload
 
 from tenure.cycle import Scheduler
+from tenure.engine import run_times
 from tenure.engine.estimate import estimated_starts
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.run_times import MOST_RUNS, RunTimes
@@ -19,7 +20,7 @@ from tenure.model.check_disruption import check_disruption
 from tenure.model.cluster import FinishedRuns
 from tenure.model.dump import cluster_to_plain
 from tenure.model.load import cluster_of
-from tenure.model.settings import PatienceRule, SurvivalSettings, WorthSettings
+from tenure.model.settings import PatienceRule, RecordingSettings, SurvivalSettings, WorthSettings
 from tenure.playthrough import play
 
 
@@ -68,7 +69,7 @@ def test_no_more_than_the_last_runs_are_kept_and_each_is_counted_once():
     runs, all_of_them = RunTimes(), []
     for _ in range(3 * MOST_RUNS):
         one = rng.randint(1, 50)
-        runs.add("q", [one])
+        runs.finish("q", None, one)
         all_of_them.append(one)
         last, beyond, least = all_of_them[-MOST_RUNS:], rng.randint(0, 50), rng.randint(1, 30)
         longer = sorted(r for r in last if r > beyond)
@@ -76,9 +77,54 @@ def test_no_more_than_the_last_runs_are_kept_and_each_is_counted_once():
         if len(longer) < least:
             assert found is None
         else:
-            assert found == (longer[(len(longer) - 1) // 2], len(longer), len(last))
+            assert found == (longer[(len(longer) - 1) // 2], len(longer), len(last), None)
     assert runs.plain() == (FinishedRuns(queue="q", ran=tuple(all_of_them[-MOST_RUNS:])),)
     assert runs.beyond("other", 0, 1) is None
+
+
+def by_user(*workloads, **fields):
+    """The same, where the label `who` names users, and Ada's runs in the queue are known (s)."""
+    given = world(*workloads, history=RecordingSettings(user_label="who"), **fields)
+    own = FinishedRuns(queue="default", user="ada", ran=tuple(r * SECOND for r in (100, 200, 300)))
+    return replace(given, finished_runs=(*given.finished_runs, own))
+
+
+@pytest.mark.parametrize(
+    ("user", "ran", "ends_after"),
+    [
+        ("ada", 0, 200),  # 100 200 300
+        ("ada", 100, 200),  # 200 300
+        ("ada", 25, 200),
+        ("ben", 25, 40),  # of him nothing is known: 30 40 50 of the queue
+        (None, 25, 40),
+        ("ada", 200, None),  # only one of hers was longer, and none of the queue
+    ],
+)
+def test_the_runs_of_its_user_come_first_where_there_are_enough(user, ran, ends_after):
+    own = replace(running(ran=ran), labels={} if user is None else {"who": user})
+    session = session_of(by_user(own))
+    state = session.workloads["default/r"]
+    assert likely_end(session, state) == (None if ends_after is None else NOW + (ends_after - ran) * SECOND)
+    nameless = session_of(replace(by_user(own), settings=world().settings))
+    assert likely_end(nameless, nameless.workloads["default/r"]) == likely_end(session_of(world(own)), state)
+
+
+def test_too_few_of_its_user_leave_it_to_the_queue():
+    own = replace(running(ran=0), labels={"who": "ada"})
+    session = session_of(by_user(own, least=4))
+    assert likely_end(session, session.workloads["default/r"]) == NOW + 30 * SECOND
+
+
+def test_runs_are_kept_of_the_users_who_finished_last(monkeypatch):
+    """One that is named again is the last one anew; runs count for the queue whoever had them."""
+    monkeypatch.setattr(run_times, "MOST_USERS", 2)
+    runs = RunTimes()
+    for ran, user in enumerate(("ada", "ben", "ada", "cyd"), start=1):
+        runs.finish("q", user, ran)
+    runs.finish("other", None, 9)
+    known = {(entry.queue, entry.user): entry.ran for entry in runs.plain()}
+    assert known == {("other", None): (9,), ("q", None): (1, 2, 3, 4), ("q", "ada"): (1, 3), ("q", "cyd"): (4,)}
+    assert RunTimes(runs.plain()).plain() == runs.plain()
 
 
 def test_starts_are_estimated_by_it_only_where_that_is_asked_for():
@@ -99,6 +145,9 @@ def test_explain_says_when_a_workload_is_taken_to_end_and_why():
     assert "no longer than 40s" in reason.message
     silent = play(world(running(ran=25, expected_runtime=100), actions=("allocate",)))
     assert not [r for r in explain_workload(silent, silent.before.workloads[0]).reasons if r.code == "LikelyToEnd"]
+    hers = play(by_user(replace(running(ran=25), labels={"who": "ada"}), actions=("allocate",)))
+    story = explain_workload(hers, hers.before.workloads[0])
+    assert any("of the last 3 finished runs of ada in queue default, 3 were longer" in r.message for r in story.reasons)
 
 
 def test_a_cluster_file_has_the_runs():

@@ -17,7 +17,7 @@ from tenure.history.simulation import PlanListener, write_simulation
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.resources import CPU
-from tenure.model.settings import BreakerSettings, Settings, SurvivalSettings, WorthSettings
+from tenure.model.settings import BreakerSettings, LossSettings, Settings, SurvivalSettings, WorthSettings
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.log import END, EVICT
 from tenure.simulator.outcomes import outcomes_of
@@ -62,6 +62,32 @@ def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
         assert one.gained == pytest.approx(other.gained, abs=MOST_TASKS)
 
 
+@pytest.mark.parametrize("runs", [10, 100])
+def test_a_task_that_is_leaving_when_its_job_ends_lost_no_more_than_that(folder, runs):
+    """One of two tasks goes at 30 s and would leave at 120 s, but the job ends at 100 s: it lost 100 s of a core.
+
+    Whether the account is closed before that, by an urgent job that ends at 45 s beside what still leaves, or after.
+    """
+    spec = TaskSpec(requests=((CPU, 1000),))
+    tasks = tuple(Task(name=f"t{n}", spec=spec, grace_period=90 * SECOND) for n in range(2))
+    long = replace(job("long", 0, 0), tasks=tasks, min_member=1)
+    other = replace(job("other", 0, 0), tasks=(Task(name="o", spec=spec),))
+    urgent = replace(job("urgent", 50, 30 * SECOND), expected_runtime=None)
+    jobs = (
+        TraceJob(long, 100 * SECOND, "long"), TraceJob(other, 35 * SECOND, "other"),
+        TraceJob(urgent, runs * SECOND, "urgent"),
+    )  # fmt: skip
+    cluster = Cluster(
+        now=0, nodes=(Node(name="n", allocatable={CPU: 3000}),), settings=Settings(actions=("allocate", "preempt"))
+    )
+    trace = Trace("test", jobs)
+    world = prepare(cluster, trace), trace
+    with simulated(folder, world, breaker=BreakerSettings(enabled=True, window=FOR_EVER)) as (simulation, store):
+        (told,) = closed_accounts(store, 0, FOR_EVER)
+        assert simulation.account.closed == [told]
+    assert told.lost == 5 * SECOND
+
+
 @settings(max_examples=tries(30, 300), deadline=None)
 @given(world=worlds())
 def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, world):
@@ -71,7 +97,8 @@ def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, worl
         half = first + (last - first) // 2
         parts = [*finished_runs(store, first, half), *finished_runs(store, half, last + 1)]
     known = simulation.session.run_times.plain()
-    assert [(k.queue, sorted(k.ran)) for k in known] == [(t.queue, sorted(t.ran)) for t in told]
+    names = sorted(known, key=lambda k: (k.queue, k.user or ""))
+    assert [(k.queue, k.user, sorted(k.ran)) for k in names] == [(t.queue, t.user, sorted(t.ran)) for t in told]
     assert sum(len(p.ran) for p in parts) == sum(len(t.ran) for t in told)
 
 
@@ -83,7 +110,7 @@ def test_a_simulation_shows_what_a_pause_does():
     trace = Trace("test", (long, *urgent))
 
     def evictions(*, enabled):
-        worth = WorthSettings(breaker=BreakerSettings(enabled=enabled))
+        worth = WorthSettings(breaker=BreakerSettings(enabled=enabled), max_lost=LossSettings(workload=0, queue=0))
         settings = Settings(actions=("allocate", "preempt"), worth=worth)
         cluster = Cluster(now=0, nodes=(Node(name="n", allocatable={CPU: 1000}),), settings=settings)
         log = Simulation(SimulationSetup(prepare(cluster, trace)), trace).run().log

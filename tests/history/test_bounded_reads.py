@@ -17,10 +17,11 @@ from tenure.history.exchange import export, import_file
 from tenure.history.query import Query
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.replaying import RecordedRun, _saved, recorded_days
-from tenure.history.rollup import DAY, HOUR
+from tenure.history.rollup import HOUR
 from tenure.history.simulation import numbered
 from tenure.history.statement import statement_of, usage_between
 from tenure.history.views import queues_over_time
+from tenure.model.duration import DAY
 from tenure.web import past
 from tenure.web.past import PastSource
 

@@ -15,8 +15,8 @@ from tenure.history.months import month_of, next_month
 from tenure.history.query import Query
 from tenure.history.record import SCHEMA, Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, forget_user, prune
-from tenure.history.rollup import DAY
 from tenure.history.statement import statement_of
+from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
 
 HERE = Origin("here", "gpu")

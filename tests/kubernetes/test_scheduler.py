@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 
 import pytest
 from tests import preloaded
@@ -26,6 +27,7 @@ from tests.kubernetes.running import (
     tenure,
 )
 from tests.kubernetes.stage import wait_until
+from tests.live.test_finished_runs import written
 
 from tenure.clusters.kubernetes import keys
 
@@ -146,6 +148,28 @@ def test_a_snapshot_gives_the_plan_of_the_scheduler(plane, client, token, tmp_pa
         wait_until(lambda: bound(client, "a-first") == 3 and bound(client, "b-first") == 2, "they do not start", 60)
     pods = [*pods_of(client, "a-first"), *pods_of(client, "b-first")]
     assert {p["metadata"]["name"]: p["spec"]["nodeName"] for p in pods} == places
+
+
+def test_a_look_at_a_live_cluster_has_the_finished_runs_of_a_history(plane, tmp_path):
+    """As the scheduler has them that keeps that history; where it cannot be read, that is said."""
+    history = str(tmp_path / "history.db")
+    written(history, (int(time.time()) - 3600) * 1_000_000)
+    file = tmp_path / "snapshot.json"
+    run = tenure("snapshot", "-o", str(file), "--runs-from", history, kubeconfig=plane.kubeconfig)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(file.read_text())["finishedRuns"] == [{"queue": "default", "ran": ["5m", "1m40s", "3m20s"]}]
+    told = json.loads(tenure("plan", "--live", "--format", "json", "--runs-from", history,
+                             kubeconfig=plane.kubeconfig).stdout)  # fmt: skip
+    assert told["steps"] == []
+    lost = tenure("plan", "--live", "--runs-from", str(tmp_path / "none.db"), kubeconfig=plane.kubeconfig)
+    assert lost.returncode == 1
+    assert "none.db" in lost.stderr
+
+
+def test_a_file_has_its_own_finished_runs():
+    run = preloaded.run(["plan", "cluster.yaml", "--runs-from", "x.db"], capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "--runs-from is for a live cluster" in run.stderr
 
 
 def policy_diff(folder, *where):

@@ -10,8 +10,9 @@ from tests.builders import NOW
 from tests.live.test_pace import Refusing
 
 from tenure.history import open_history
+from tenure.history.finished_runs import RUNS_SINCE
 from tenure.history.simulation import PlanListener, write_simulation
-from tenure.live.account import RUNS_SINCE, SETTLED, EvictionAccount
+from tenure.live.account import SETTLED, EvictionAccount
 from tenure.live.loop import Loop, Pace
 from tenure.model.cluster import Cluster, FinishedRuns
 from tenure.model.node import Node
@@ -31,20 +32,25 @@ LONG = 60
 def history(tmp_path):
     """Give the address of the history of three jobs, one after the other, and the time of its last record."""
     address = str(tmp_path / "history.db")
+    return address, written(address)
+
+
+def written(address, began=0):
+    """Write that history; gives the time of its last record."""
     task = Task(name="t", spec=TaskSpec(requests=((CPU, 1000),)))
     jobs = tuple(
         TraceJob(Workload(name=f"j{n}", queue="default", tasks=(task,), created_at=n * SECOND), ran * SECOND, f"j{n}")
         for n, ran in enumerate(RAN)
     )
     trace = Trace("test", jobs)
-    given = prepare(Cluster(now=0, nodes=(Node(name="n", allocatable={CPU: 1000}),)), trace)
+    given = prepare(Cluster(now=began, nodes=(Node(name="n", allocatable={CPU: 1000}),)), trace)
     simulation = Simulation(SimulationSetup(given), trace)
     simulation.heard = listener = PlanListener(given.now)
     log = simulation.run().log
     with open_history(address, write=True) as store:
         write_simulation(store, "trace", given, log, outcomes_of(log, trace, given.settings), listener)
         _, last = store.span()
-    return address, last
+    return last
 
 
 def looks(address, times, *, wanted=True):

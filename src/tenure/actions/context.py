@@ -58,7 +58,7 @@ class Context:
         if self.evictions is None or self.evictions.plan is not self.plan:
             if self.plugins is None:
                 self.plugins = EvictionPlugins()
-            self.plugins.budgets.begin(self.session)
+            self.plugins.begin(self.session)
             self.plugins.patience.estimates.begin()
             if self.memory is None:
                 self.memory = VictimMemory(self.session, self.fairness)

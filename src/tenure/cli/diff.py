@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERS} if the change does anything.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
               help="Form of the output; markdown is for pull requests.")  # fmt: skip
-@cluster_options(live=True)
+@cluster_options(live=True, runs=True)
 def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     old: str, new: str, cluster: str | None, trace: str | None, load: float | None, cycles: int, every: str,
     exit_code: bool, form: str, live: bool, where: ClusterAddress, **of_trace: Any,

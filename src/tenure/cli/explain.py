@@ -18,7 +18,7 @@ from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Change a value first. Repeatable.")
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file: workloads, or manifests of Pods and Jobs. Repeatable.")  # fmt: skip
-@cluster_options(live=True)
+@cluster_options(live=True, runs=True)
 def explain(
     file: str, workload: str | None, form: str, overrides: tuple[str, ...], additions: tuple[str, ...],
     live: bool, where: ClusterAddress,

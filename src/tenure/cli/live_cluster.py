@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
     from tenure.clusters.kubernetes.client.requests import Client
     from tenure.clusters.kubernetes.read.observe import Observed, Observer
-    from tenure.model.cluster import Cluster
+    from tenure.model.cluster import Cluster, FinishedRuns
     from tenure.model.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,10 @@ SYNC_SECONDS = 60.0
 
 
 class ClusterAddress(NamedTuple):
-    """Which cluster, and what of it; ``given`` says that one of the options that name it was given."""
+    """Which cluster, and what of it; ``given`` says that one of the options that name it was given.
+
+    ``runs_from``: a history that says for how long finished workloads ran.
+    """
 
     kubeconfig: str | None
     context: str | None
@@ -36,6 +39,7 @@ class ClusterAddress(NamedTuple):
     config: str | None = None
     schedulers: tuple[str, ...] = ()
     kueue_queues: bool = False
+    runs_from: str | None = None
 
     @property
     def given(self) -> bool:
@@ -43,20 +47,21 @@ class ClusterAddress(NamedTuple):
         return self.kubeconfig is not None or self.context is not None
 
 
-def cluster_options(*, live: bool = False) -> Callable[[F], F]:
+def cluster_options(*, live: bool = False, runs: bool = False) -> Callable[[F], F]:
     """Give a command the options that say which cluster, as its argument ``where``.
 
-    With ``live`` there is an option of that name too, for commands that otherwise read a file.
+    With ``live`` there is an option of that name too, for commands that otherwise read a file; with ``runs`` one that
+    says where finished runs are read.
     """
 
     def wrap(command: F) -> F:
         @wraps(command)
         def together(**values: Any) -> Any:
-            where = ClusterAddress(**{name: values.pop(name) for name in ClusterAddress._fields})
+            where = ClusterAddress(**{name: values.pop(name) for name in ClusterAddress._fields if name in values})
             return command(where=where, **values)
 
         wrapped: Any = together
-        for option in reversed((*((_LIVE,) if live else ()), *_OPTIONS)):
+        for option in reversed((*((_LIVE,) if live else ()), *_OPTIONS, *((_RUNS,) if runs else ()))):
             wrapped = option(wrapped)
         return wrapped  # type: ignore[no-any-return]
 
@@ -75,10 +80,16 @@ def asked_for(file: str | None, where: ClusterAddress, *, live: bool) -> Cluster
     if live == (file is not None):
         both = "FILE and a live cluster are both named; leave one out"
         raise click.UsageError(both if live else "name a FILE, or look at a live cluster with --live")
+    if where.runs_from is not None and not live:
+        raise click.UsageError("--runs-from is for a live cluster; a FILE has its own finishedRuns")
     return where if live else None
 
 
 _LIVE = click.option("--live", is_flag=True, help="Use a live cluster instead of a FILE.")
+_RUNS = click.option(
+    "--runs-from", metavar="FILE|URL",
+    help="Read from this history for how long finished workloads ran (worth.survival).",
+)  # fmt: skip
 _OPTIONS = (
     click.option(
         "--kubeconfig", type=click.Path(dir_okay=False),
@@ -185,7 +196,8 @@ def looking(where: ClusterAddress) -> Iterator[Callable[[], LiveObservation]]:
 def look(where: ClusterAddress) -> Cluster:
     """Give a live cluster as it is now; what is wrong with objects there goes to standard error.
 
-    What the scheduler leaves alone since its eviction was refused is left alone here too.
+    What the scheduler leaves alone since its eviction was refused is left alone here too. Finished runs are those that
+    the scheduler would read off its history now.
     """
     from tenure.clusters.kubernetes.read.refused import refused_evictions  # noqa: PLC0415  loaded when it runs
 
@@ -197,4 +209,20 @@ def look(where: ClusterAddress) -> Cluster:
         refused = refused_evictions(found.informers.client, found.observed)
         devices = replace(found.cluster.devices, claims=found.observer.inventory.all_claims())
         storage = found.observer.claims.storage()
-        return replace(found.cluster, refused_evictions=refused, storage=storage, devices=devices)
+        cluster = replace(found.cluster, refused_evictions=refused, storage=storage, devices=devices)
+    return cluster if where.runs_from is None else replace(cluster, finished_runs=_runs_of(where.runs_from, cluster))
+
+
+def _runs_of(history: str, cluster: Cluster) -> tuple[FinishedRuns, ...]:
+    """Give for how long workloads ran that finished lately.
+
+    Raises
+    ------
+    HistoryError
+        It cannot be read.
+    """
+    from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
+    from tenure.history.finished_runs import latest_runs  # noqa: PLC0415
+
+    with open_history(history) as store:
+        return latest_runs(store, cluster.now)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--report", type=click.Path(), help="Write the cluster before and after as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @writes_history
-@cluster_options(live=True)
+@cluster_options(live=True, runs=True)
 def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, form: str, actions: str | None, overrides: tuple[str, ...], additions: tuple[str, ...],
     queues: str | None, cycles: int, every: str, report: str | None, output: str | None, live: bool,

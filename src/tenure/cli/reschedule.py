@@ -24,7 +24,7 @@ if TYPE_CHECKING:
               help="Change a value first, such as scheduler.rescheduler.pendingFor=0.")  # fmt: skip
 @click.option("--report", type=click.Path(), help="Write the nodes before and after, and the moves, as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
-@cluster_options(live=True)
+@cluster_options(live=True, runs=True)
 def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
     report: str | None, output: str | None, live: bool, where: ClusterAddress,

@@ -13,7 +13,7 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @click.command()
 @click.option("--output", "-o", type=click.Path(), help="The file; JSON if its name ends so. Else standard output.")
 @click.option("--format", "form", type=click.Choice(["yaml", "json"]), help="Form of what is written.")
-@cluster_options()
+@cluster_options(runs=True)
 def snapshot(output: str | None, form: str | None, where: ClusterAddress) -> int:
     """Write the live cluster, as the scheduler sees it now, as a cluster file for `tenure plan` and the others."""
     from io import StringIO  # noqa: PLC0415  loaded when it runs

@@ -7,13 +7,13 @@ silence nor a huge overhead protects better than saving does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.device_resources import counted_beside, counts_of
 from tenure.model.duration import MAX_DURATION
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.settings import Settings
 from tenure.model.workload import TaskSpec
 
@@ -118,6 +118,11 @@ def lost_unit(name: str) -> int:
 def destroyed(amount: int, time: int, unit: int) -> int:
     """Give what is lost of an amount in ``time`` (µs), in µs of its unit, and no more than a duration may be."""
     return min(amount * time // unit, MAX_DURATION)
+
+
+def in_small_units(lost: Mapping[str, int] | None) -> dict[str, int]:
+    """Give what was lost as amounts are counted elsewhere, in thousandths and bytes, of what is said by whole units."""
+    return {name: amount * lost_unit(name) for name, amount in (lost or {}).items() if name != PODS and amount}
 
 
 def cost_of_all(session: Session, tasks: Sequence[TaskState]) -> int:

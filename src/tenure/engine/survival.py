@@ -1,7 +1,8 @@
-"""How long workloads go on that do not say so: as long, in the median, as those of their queue that ran for longer.
+"""How long workloads go on that do not say so: as long, in the median, as those of their user that ran for longer.
 
-Of the last finished runs of a queue those are looked at that were longer than a workload's own run so far: half of them
-had ended after so long. Where few were longer nothing is known.
+Of the last finished runs of its user in the queue those are looked at that were longer than a workload's own so far:
+half of them had ended after so long. Where few were longer, or the user is not known, all of the queue are looked at;
+where few of these were, nothing is known.
 """
 
 from __future__ import annotations
@@ -10,6 +11,14 @@ from tenure.engine.run_times import Survival
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.cluster import DEFAULT_QUEUE
+from tenure.model.settings import Settings
+from tenure.model.workload import Workload
+
+
+def user_of(model: Workload, settings: Settings) -> str | None:
+    """Give a workload's user, by the label that names users; None where none does."""
+    label = settings.history.user_label
+    return None if label is None else model.labels.get(label) or None
 
 
 def survival(session: Session, workload: WorkloadState, ran: int) -> Survival | None:
@@ -17,7 +26,8 @@ def survival(session: Session, workload: WorkloadState, ran: int) -> Survival | 
     settings = session.settings.worth.survival
     if not settings.enabled:
         return None
-    return session.run_times.beyond(workload.model.queue or DEFAULT_QUEUE, ran, settings.least)
+    queue, user = workload.model.queue or DEFAULT_QUEUE, user_of(workload.model, session.settings)
+    return session.run_times.beyond(queue, ran, settings.least, user)
 
 
 def likely_end(session: Session, workload: WorkloadState) -> int | None:
@@ -36,7 +46,7 @@ def likely_end(session: Session, workload: WorkloadState) -> int | None:
 
 
 def likely_runtime(session: Session, workload: WorkloadState) -> int | None:
-    """For how long a workload that has not begun runs (µs): as it says, else as others of its queue did."""
+    """For how long a workload that has not begun runs (µs): as it says, else as others did."""
     if workload.expected:
         return workload.expected
     found = survival(session, workload, 0)

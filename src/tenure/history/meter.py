@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tenure.history.record import Draft, encode, made_draft, quoted
-from tenure.history.rollup import DAY, MINUTE
+from tenure.history.rollup import MINUTE
+from tenure.model.duration import DAY
 
 
 @dataclass(slots=True)

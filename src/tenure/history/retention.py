@@ -10,9 +10,10 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from tenure.history.months import month_start, next_month
 from tenure.history.record import KINDS, encode
-from tenure.history.rollup import DAY, HOUR
+from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, USAGE, records_table
 from tenure.history.store import HistoryStore, months_of
+from tenure.model.duration import DAY
 
 KEPT: Final = 396 * DAY
 """Thirteen months, in µs: for so long records are kept where nothing else is said."""

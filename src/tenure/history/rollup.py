@@ -10,7 +10,6 @@ from tenure.history.record import encode
 
 MINUTE: Final = 60_000_000
 HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
 
 SUMMED: Final = ("held", "within", "capacity")
 """Fields of a record of usage that add up."""

@@ -132,7 +132,7 @@ class SimulationRecords:
         named = self.who.named(model)
         who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in named.items()]) if named else ""
         queue = model.queue or DEFAULT_QUEUE
-        return _Job(model, queue, max(1, min(model.core, len(model.tasks))), key=model.key, who=who)
+        return _Job(model, queue, model.least, key=model.key, who=who)
 
     def records(self) -> list[Draft]:
         """Give all records in the order of time; with their numbers in it, and a prefix, they have their keys."""
@@ -251,7 +251,7 @@ class SimulationRecords:
 
     def _outcome(self, job: _Job, gain: _Gain, start: int, time: int, now: int) -> None:
         ask: dict[str, int] = {}
-        for task in job.bound:
+        for task in dict.fromkeys(job.bound):  # one that was moved meanwhile counts once
             for resource, amount in self._named(job, task).items():
                 ask[resource] = ask.get(resource, 0) + amount * time
         payload = payload_of(evictedAt=gain.at, estimated=gain.estimated, start=start, gained=ask,

@@ -19,11 +19,12 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from sqlalchemy import Connection, select
 
 from tenure.history.budget_use import BudgetUse, budget_uses
-from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED, row_of
+from tenure.history.rollup import HOUR, MINUTE, SUMMED, row_of
 from tenure.history.schema import USAGE, records_table
 from tenure.history.store import IN_PARTS, HistoryStore, months_between
 from tenure.history.tops import tops_of
 from tenure.model.collector import collector_paused
+from tenure.model.duration import DAY
 
 By = Literal["cause", "queue", "team", "beneficiary", "workload", "user"]
 BY: Final[tuple[str, ...]] = get_args(By)

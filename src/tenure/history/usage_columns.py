@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tenure.history.record import Draft, made_draft, quoted
-from tenure.history.rollup import DAY, HOUR, MINUTE, UsageRow
+from tenure.history.rollup import HOUR, MINUTE, UsageRow
+from tenure.model.duration import DAY
 
 Times: TypeAlias = npt.NDArray[np.int64]
 Amounts: TypeAlias = npt.NDArray[Any]

@@ -11,12 +11,12 @@ from sqlalchemy import Connection, case, func, or_, select, union_all
 
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.rollup import DAY, HOUR, MINUTE, SUMMED
+from tenure.history.rollup import HOUR, MINUTE, SUMMED
 from tenure.history.schema import USAGE, records_table
 from tenure.history.statement import clipped
 from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
 from tenure.model.cluster import Cluster
-from tenure.model.duration import format_time
+from tenure.model.duration import DAY, format_time
 from tenure.model.load import cluster_of
 from tenure.model.resources import GPU, MILLI
 from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload

@@ -13,16 +13,12 @@ from tenure.engine.run_times import RunTimes
 from tenure.history import open_history
 from tenure.history.accounts import closed_accounts
 from tenure.history.errors import HistoryError
-from tenure.history.finished_runs import finished_runs
+from tenure.history.finished_runs import RUNS_SINCE, finished_runs
 from tenure.history.store import HistoryStore
 from tenure.model.cluster import EvictionOutcome, FinishedRuns
 from tenure.model.problems import InvalidInputError
 from tenure.model.settings import BreakerSettings
 from tenure.shields.breaker import gathered
-
-DAY: Final = 86_400_000_000
-RUNS_SINCE: Final = 7 * DAY
-"""How far back finished runs are looked for at first; from then on what came since is added."""
 
 SETTLED: Final = 60_000_000
 """What is younger than this (µs) may not be written yet."""
@@ -112,8 +108,7 @@ class EvictionAccount:
         """Add the workloads that have finished since the last look, but for the last seconds, still to be written."""
         since, until = max(self._runs_until, now - RUNS_SINCE), now - SETTLED
         found = finished_runs(store, since, until)
-        for entry in found:
-            self._runs.add(entry.queue, entry.ran)
+        self._runs.add(found)
         self._runs_until = max(since, until)
         if found:
             self.finished = self._runs.plain()

@@ -8,12 +8,12 @@ unproven.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.proofs import EvictionProof
-from tenure.engine.cost import lost_unit
+from tenure.engine.cost import in_small_units
 from tenure.engine.plan import PlanStep
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.who import Who
@@ -23,7 +23,6 @@ from tenure.live.recorded_cycle import RecordedCycle
 from tenure.model.amounts import weighted
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_time
-from tenure.model.resources import PODS
 
 _MOST: Final = 100_000
 _FEW: Final = 1000
@@ -145,7 +144,7 @@ class EvictionRecords:
     ) -> Draft:
         step = self._steps.pop((entry.workload, entry.task), None)
         victim, other = workloads.get(entry.workload), workloads.get(entry.beneficiary)
-        lost, saved = amounts_of(entry.lost), amounts_of(entry.saved)
+        lost, saved = in_small_units(entry.lost), in_small_units(entry.saved)
         held = {r: lost.get(r, 0) + saved.get(r, 0) for r in {**lost, **saved}}
         payload = payload_of(
             task=entry.task, node=entry.from_node, to=entry.to_node, lost=lost or None, saved=saved or None,
@@ -161,8 +160,3 @@ class EvictionRecords:
 
     def _keyed(self, draft: Draft, *parts: object) -> Draft:
         return draft._replace(key=key_of(self.pool, draft.kind, *parts))
-
-
-def amounts_of(said: Mapping[str, int] | None) -> dict[str, int]:
-    """Give amounts over time as records have them, of those that the log has by whole units."""
-    return {r: a * lost_unit(r) for r, a in (said or {}).items() if r != PODS and a}

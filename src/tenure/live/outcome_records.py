@@ -167,7 +167,7 @@ def estimate(cluster: Cluster, queues: QueueLevels, whom: Workload) -> int | Non
         if placed and workload.expected_runtime and workload.started_at is not None:
             room.ends[number] = workload.started_at + workload.expected_runtime
     ask: dict[tuple[int, ...], int] = {}
-    for task in whom.tasks[: max(1, min(whom.core, len(whom.tasks)))]:
+    for task in whom.tasks[: whom.least]:
         amounts = tuple(holder.asked(task.spec, -1))
         ask[amounts] = ask.get(amounts, 0) + 1
     return room.start_without(list(ask.items()), cluster.now)

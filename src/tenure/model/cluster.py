@@ -86,9 +86,10 @@ class EvictionOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRuns:
-    """For how long workloads of a queue ran that have finished, in µs, the last of them last."""
+    """For how long workloads ran that have finished, in µs, the last one last: all of a queue, or a user's in it."""
 
     queue: NameText
+    user: NameText | None = None
     ran: Annotated[tuple[Duration, ...], ListKind(DurationKind(), most=10_000)]
 
 

@@ -13,9 +13,10 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tenure.model.duration import DAY
+
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
-DAY = 86_400 * SECOND
 MOST_LINKS = 400
 """Windows that follow each other without a break are joined up to this number."""
 

@@ -72,12 +72,24 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "maxEvictions": (
             "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
         ),
+        "maxLost": "How much work is lost to evictions before what loses it is protected for a while.",
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
-        "survival": "How long workloads go on that do not say so, by how long others of their queue ran.",
+        "survival": "How long workloads go on that do not say so, by how long others of their user or queue ran.",
+    },
+    "LossSettings": {
+        "workload": (
+            "What a workload loses beyond its first eviction before it is protected, as a share of the window: with "
+            "75% and 24h 18 hours of all that it asks for; 0: no limit."
+        ),
+        "queue": (
+            "What the workloads of a leaf queue lose before they are protected, as a share of what the whole cluster "
+            "could do in the window; 0: no limit."
+        ),
+        "window": "The time within which losses count.",
     },
     "SurvivalSettings": {
         "enabled": "Whether that is estimated, for rules of patience that trust estimates.",
-        "least": "So many finished runs of the queue have to have been longer than the workload's own so far.",
+        "least": "So many finished runs, of the user or else the queue, have to have been longer than its own so far.",
     },
     "BreakerSettings": {
         "enabled": "Whether it pauses; if not, it is only told. What a queue is guaranteed is reclaimed all the same.",

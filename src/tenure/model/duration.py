@@ -8,6 +8,9 @@ from functools import lru_cache
 
 from tenure.model.problems import shorten
 
+DAY = 86_400_000_000
+"""A day in µs."""
+
 MAX_DURATION = 2**63 - 1
 """The longest duration in µs: durations are kept in 64 bits."""
 
@@ -27,7 +30,7 @@ _PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<unit>[a-zµμ]+
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _MAX_LENGTH = 64
 _EXAMPLES = "such as 30s, 1h30m or 2d"
-_STEPS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
+_STEPS = (("d", DAY), ("h", 3_600_000_000), ("m", 60_000_000))
 _SECOND = 1_000_000
 _MILLISECOND = 1_000
 
@@ -37,9 +40,8 @@ _TIME = re.compile(
     r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hour>[0-9]{2}):(?P<offset_minute>[0-9]{2}))"
 )
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_DAY = 86_400 * _SECOND
-_FIRST_TIME = (1 - _EPOCH_DAY) * _DAY
-LAST_TIME = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY - 1
+_FIRST_TIME = (1 - _EPOCH_DAY) * DAY
+LAST_TIME = (date.max.toordinal() + 1 - _EPOCH_DAY) * DAY - 1
 
 
 def parse_duration(text: str | int, *, signed: bool = False) -> int:
@@ -139,7 +141,7 @@ def parse_time(text: str) -> int:
     if match["sign"]:
         offset = _clock_seconds(text, match["offset_hour"], match["offset_minute"], "0")
         seconds += offset if match["sign"] == "-" else -offset
-    micros = days * _DAY + seconds * _SECOND + int((match["fraction"] or "")[:6].ljust(6, "0"))
+    micros = days * DAY + seconds * _SECOND + int((match["fraction"] or "")[:6].ljust(6, "0"))
     if not _FIRST_TIME <= micros <= LAST_TIME:
         raise ValueError(f"{text} is not a time between the years 1 and 9999")
     return micros
@@ -154,7 +156,7 @@ def _clock_seconds(text: str, hour: str, minute: str, second: str) -> int:
 
 def format_time(micros: int) -> str:
     """Write a time as ``2026-11-20T10:00:00Z``, with a fraction only where there is one."""
-    days, rest = divmod(micros, _DAY)
+    days, rest = divmod(micros, DAY)
     seconds, fraction = divmod(rest, _SECOND)
     day = date.fromordinal(days + _EPOCH_DAY).isoformat()
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -113,6 +113,19 @@ class SurvivalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LossSettings:
+    """The most that may be lost to evictions in every ``window`` (µs) before what loses is protected; 0: no bound.
+
+    ``workload`` is a share of the window, for all that the workload asks for, and is about what was lost beyond its
+    first eviction in the window; ``queue`` is a share of what the whole cluster could have done in it.
+    """
+
+    workload: Share = 0.75
+    queue: Share = 0.25
+    window: PositiveDuration = 24 * HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorthSettings:
     """The settings for what an eviction has to be worth.
 
@@ -124,6 +137,7 @@ class WorthSettings:
     weights: tuple[WaitingWeight, ...] = ()
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
+    max_lost: LossSettings = field(default_factory=LossSettings)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     survival: SurvivalSettings = field(default_factory=SurvivalSettings)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.devices import DeviceUse, ExtendedRequest
+from tenure.model.duration import DAY
 from tenure.model.kinds import ConstantKind
 from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Amounts, Labels, Pairs
@@ -54,7 +55,7 @@ SAVING = 1_000_000
 """How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where it is not measured."""
 
 
-EVICTIONS_REMEMBERED = 24 * 3600 * 1_000_000
+EVICTIONS_REMEMBERED = DAY
 """For so long (µs) after a workload's last eviction it is remembered how often it was evicted."""
 
 
@@ -264,6 +265,11 @@ class Workload:
     def core(self) -> int:
         """How many of its tasks have to run together, where no subgroups say so; it may have fewer as yet."""
         return len(self.tasks) if self.min_member is None else self.min_member
+
+    @property
+    def least(self) -> int:
+        """How many tasks of those that it has make it run: its core, one where nothing has to run together."""
+        return max(1, min(self.core, len(self.tasks)))
 
     def times_evicted(self, now: int) -> int:
         """Give how often it lost all that it ran to an eviction, as far as that is remembered; see `remembered`."""

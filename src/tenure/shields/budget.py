@@ -31,16 +31,20 @@ class BudgetShield:
         self.ledger = Ledger(())
         self.active = False
 
-    def begin(self, session: Session) -> None:
-        """Look at the pods as they are at the start of a cycle."""
+    def begin(self, session: Session) -> list[Charge]:
+        """Look at the pods as they are at the start of a cycle; gives what was carried out since the last one began."""
         rules, budgets = session.settings.disruption.budgets, session.disruption_budgets
         announced = {id(charge) for charge in self._announced}
-        self._history += [c for c in self.ledger.charged if id(c) not in announced]
+        carried_out = [c for c in self.ledger.charged if id(c) not in announced]
+        self._history += carried_out
         self._announced = []
         self.active = has_budgets(session)
         if self.active:
             log = [_logged(session, entry) for entry in session.evictions]
             self.ledger = Ledger(rules, budgets, log + self._history, pods_of(session), session.refused_evictions)
+        elif self.ledger.charged:
+            self.ledger = Ledger(())
+        return carried_out
 
     def filter(
         self,
@@ -103,13 +107,12 @@ class BudgetShield:
 
         Those that were ``announced`` have yet to go: they count in this cycle, and the next has to be told again.
         """
-        if self.active:
-            asks = asks_of(session, cause, contender, lost)
-            asks = [replace(a, lost=lost_of(session, t, time)) for a, (t, time) in zip(asks, lost.items(), strict=True)]
-            before = len(self.ledger.charged)
-            self.ledger.charge(asks, session.now)
-            charges = zip(self.ledger.charged[before:], lost, strict=True)
-            self._announced += [charge for charge, task in charges if task in announced]
+        asks = asks_of(session, cause, contender, lost)
+        asks = [replace(a, lost=lost_of(session, t, time)) for a, (t, time) in zip(asks, lost.items(), strict=True)]
+        before = len(self.ledger.charged)
+        self.ledger.charge(asks, session.now)
+        charges = zip(self.ledger.charged[before:], lost, strict=True)
+        self._announced += [charge for charge, task in charges if task in announced]
 
     def take_back(self, tasks: Collection[TaskState]) -> None:
         """Tasks that were evicted just now stay after all: they count in this cycle, and not from the next one on."""

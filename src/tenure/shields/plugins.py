@@ -26,6 +26,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.installed import entry_points
 from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield
+from tenure.shields.lost_work import LossShield
 from tenure.shields.min_runtime import MinRuntimeOver, MinRuntimeShield
 from tenure.shields.patience import Patience, PatienceOver
 from tenure.shields.recreated import COMES_BACK, recreated
@@ -47,6 +48,7 @@ class EvictionPlugins:
         self.complaints: dict[str, str] = {}
         self.min_runtime = MinRuntimeShield()
         self.budgets = BudgetShield()
+        self.losses = LossShield()
         self.patience = Patience()
         found = self._installed() if others is None else list(others)
         self.others = sorted(found, key=_name)
@@ -67,9 +69,15 @@ class EvictionPlugins:
         other.min_runtime, other.patience = MinRuntimeOver(), PatienceOver()
         return other
 
+    def begin(self, session: Session) -> None:
+        """Look at how things stand when a cycle begins. To be called before anything of it is asked."""
+        self.losses.begin(session, self.budgets.begin(session))
+
     def silent(self, session: Session, cause: Cause, contender: WorkloadState | None, leaf: int) -> bool:
         """Whether it is clear that no plugin refuses victims of a leaf."""
-        if self.others or self.budgets.active or cause in COMES_BACK or leaf in session.often_evicted:
+        if self.others or self.budgets.active or cause in COMES_BACK:
+            return False
+        if leaf in session.often_evicted or leaf in self.losses.leaves:
             return False
         return not self.min_runtime.minimum(session, cause, contender.leaf if contender is not None else -1, leaf)
 
@@ -84,6 +92,7 @@ class EvictionPlugins:
     ) -> Refusal | None:
         """Give the first no to a victim. ``forced``: tasks on which only budgets that name the cause have a say."""
         refusal = recreated(cause, victim) or evicted_often(session, cause, contender, victim)
+        refusal = refusal or self.losses.filter(session, cause, contender, victim)
         refusal = refusal or self.min_runtime.filter(session, cause, contender, victim)
         if refusal is None or refusal.core_only:
             refusal = self.budgets.filter(session, cause, contender, victim, forced=forced) or refusal
@@ -92,8 +101,8 @@ class EvictionPlugins:
         return refusal
 
     def is_owed(self, session: Session, cause: Cause, contender: WorkloadState) -> bool:
-        """Whether a contender may have what was evicted often, where there is any."""
-        return bool(session.often_evicted) and is_owed(session, cause, contender)
+        """Whether a contender may have what was evicted often or has lost much, where there is any."""
+        return bool(session.often_evicted or self.losses.leaves) and is_owed(session, cause, contender)
 
     def ask_others(
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState

@@ -27,7 +27,7 @@ def evicted_often(
 ) -> Refusal | None:
     """Refuse a victim that was evicted as often as it may be."""
     most = session.settings.worth.max_evictions
-    if not most or victim.evictions < most or cause not in _BOUNDED or is_owed(session, cause, contender):
+    if not most or victim.evictions < most or cause not in BOUNDED or is_owed(session, cause, contender):
         return None
     times = victim.times_evicted(session.now)
     if times < most:
@@ -54,5 +54,5 @@ def owed_from(session: Session, cause: Cause, contender: WorkloadState | None) -
     return waits_since(contender) + (rule_for(session, cause, contender) or _DEFAULT).at_most
 
 
-_BOUNDED: Final[frozenset[Cause]] = frozenset((*PATIENT_CAUSES, "reschedule"))
-"""Causes that the bound holds for: neither a lowered quota, which is to be enforced, nor a gang that is broken."""
+BOUNDED: Final[frozenset[Cause]] = frozenset((*PATIENT_CAUSES, "reschedule"))
+"""Causes that these bounds hold for: neither a lowered quota, which is to be enforced, nor a gang that is broken."""

@@ -14,6 +14,7 @@ from tenure.engine import lifecycle
 from tenure.engine.evictions import depart
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
+from tenure.engine.survival import user_of
 from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.collector import collector_seldom
@@ -220,7 +221,8 @@ class Simulation:
             self.scheduler.endings.discard(workload)
             if workload.started_at is not None and self.session.settings.worth.survival.enabled:
                 ran = self.origin + now - workload.started_at
-                self.session.run_times.add(workload.model.queue or DEFAULT_QUEUE, (ran,))
+                user = user_of(workload.model, self.session.settings)
+                self.session.run_times.finish(workload.model.queue or DEFAULT_QUEUE, user, ran)
             self.session.remove_workload(workload.key)
             self.runs.pop(job, None)
             self.work.forget(job)

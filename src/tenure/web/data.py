@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.history.takers import Taker
-from tenure.model.duration import format_time
+from tenure.model.duration import DAY, format_time
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.report.plan_json import amounts
@@ -40,7 +40,6 @@ from tenure.web.viewer import Viewer
 MOST_PER_PAGE: Final = 1000
 """Entries that one answer may have."""
 
-DAY: Final = 86_400_000_000
 
 Plain = dict[str, Any]
 

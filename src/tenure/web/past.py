@@ -27,7 +27,7 @@ from tenure.history.views import (
     workload_of,
 )
 from tenure.model.cluster import Cluster
-from tenure.model.duration import format_time
+from tenure.model.duration import DAY, format_time
 from tenure.model.load import cluster_of
 from tenure.model.resources import CPU, GPU
 from tenure.web.picture import Picture
@@ -44,7 +44,6 @@ from tenure.web.source import (
 from tenure.web.still import seen
 from tenure.web.viewer import Viewer
 
-DAY: Final = 86_400_000_000
 LARGE: Final = 2_000_000
 """Records of workloads that are gone through at most: of more, those of the last days."""
 

@@ -14,9 +14,9 @@ from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.model.cluster import Cluster
+from tenure.model.duration import DAY
 
 HOUR = 3_600_000_000
-DAY = 24 * HOUR
 
 UNSURE_SECONDS = 60.0
 """For so long an eviction whose answer was lost may still show in the watch."""
@@ -173,10 +173,11 @@ _MOST_KEPT_IN_MIND = 100_000
 
 
 def horizon(cluster: Cluster) -> int:
-    """Give how long entries matter, in µs: the longest window of a budget, and at least a day."""
-    rules = cluster.settings.disruption.budgets
+    """Give how long entries matter, in µs: the longest window of a bound, and at least a day."""
+    settings = cluster.settings
+    rules = settings.disruption.budgets
     windows = [rule.per or 0 for rule in rules] + [rule.duration or 0 for rule in rules]
-    return max([DAY, 16 * cluster.settings.rescheduler.settle, *windows]) + HOUR
+    return max([DAY, 16 * settings.rescheduler.settle, settings.worth.max_lost.window, *windows]) + HOUR
 
 
 def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
