@@ -41,7 +41,7 @@ def content(path):
     return shape, tables, usage, mode, whole
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(12, 125), deadline=None)
 @given(world=worlds())
 def test_it_is_what_the_store_would_have_written(tmp_path_factory, world):
     folder = tmp_path_factory.mktemp("whole")

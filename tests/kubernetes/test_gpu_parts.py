@@ -12,7 +12,6 @@ from tests.kubernetes.gpu_kubelets import GPU, GpuKubelets
 from tests.kubernetes.stage import Stage, wait_until
 from tests.kubernetes.test_crashes import Killed, MortalClient
 from tools.controlplane.client import ApiError
-from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes import keys
@@ -29,14 +28,15 @@ NODES = ("n0", "n1")
 DEVICES = 2
 
 
+PLANE = PlaneOptions(controllers=False, nodes=False)
+INSTALLATION = Installation(image="tenure:test", share_gpus=True)
+
+
 @pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("gpu-parts"), PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure(Installation(image="tenure:test", share_gpus=True))
-        accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
-        started.client().create(accounts, {"metadata": {"name": "default"}})
-        yield started
+def plane(plane):
+    accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
+    plane.client().create(accounts, {"metadata": {"name": "default"}})
+    return plane
 
 
 class Theatre:
