@@ -32,10 +32,22 @@ PLANE = PlaneOptions(controllers=False, nodes=False)
 INSTALLATION = Installation(image="tenure:test", share_gpus=True)
 
 
+PART = {
+    "metadata": {"name": "part", "annotations": {"gpu-fraction": "0.5"}},
+    "spec": {"schedulerName": "tenure", "containers": [{"name": "main", "image": "none"}]},
+}
+
+
 @pytest.fixture(scope="module")
 def plane(plane):
+    """Wait until the API server does with a pod what the installation asks for: a new policy is in effect later."""
+    client = Stage(plane).client
     accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
-    plane.client().create(accounts, {"metadata": {"name": "default"}})
+    client.create(accounts, {"metadata": {"name": "default"}})
+    wait_until(
+        lambda: "env" in client.create(f"{PODS}?dryRun=All", PART)["spec"]["containers"][0],
+        "the policy is not in effect",
+    )
     return plane
 
 
