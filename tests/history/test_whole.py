@@ -20,7 +20,7 @@ from tenure.history.errors import HistoryError
 from tenure.history.simulation import write_simulation, write_simulation_file
 from tenure.history.whole import may_be_made, write_whole
 
-TURNS = tries(6, 40)
+TURNS = tries(4, 40)
 
 
 def content(path):

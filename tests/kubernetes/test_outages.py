@@ -27,7 +27,7 @@ from tenure.history import open_history
 from tenure.history.statement import statement_of
 
 PAUSES = tries(2, 12)
-RESTARTS = tries(2, 8)
+RESTARTS = tries(1, 8)
 BAD = 400
 
 

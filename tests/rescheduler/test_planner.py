@@ -21,8 +21,8 @@ from tenure.rescheduler.waves import sequence
 
 from .problems import PATIENT, cheapest_by_force, fragmented_problem, problem, random_problem
 
-SEEDS = range(tries(50, 400))
-PIECES = range(tries(20, 200))
+SEEDS = range(tries(80, 400))
+PIECES = range(tries(24, 200))
 
 
 @functools.cache
