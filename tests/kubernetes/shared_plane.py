@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 from tools.controlplane.store import LeftError, Store
@@ -17,6 +19,11 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/tenure-system/deployments/tenure"
 """What is installed to run Tenure. Nothing runs it here, and what never begins to run is told of ever again."""
 
 SETTLED_SECONDS = 60.0
+
+_POD = {
+    "metadata": {"name": "tried"},
+    "spec": {"schedulerName": "tenure", "containers": [{"name": "main", "image": "none"}]},
+}
 
 
 class SharedPlane:
@@ -74,6 +81,8 @@ class SharedPlane:
         assert plane is not None, "it was taken"
         try:
             if plane.runs:
+                if plane.options.controllers:
+                    wait_for(lambda: _takes_pods(plane), "the policies to be in effect", SETTLED_SECONDS)
                 plane.store.put_back()
                 return
             why = "not all of it runs"
@@ -94,6 +103,15 @@ def _install(plane: ControlPlane, installation: Installation | None = None) -> N
     """Install Tenure, with no replica of it."""
     plane.install_tenure(installation)
     plane.client().patch(DEPLOYMENT, {"spec": {"replicas": 0}})
+
+
+def _takes_pods(plane: ControlPlane) -> bool:
+    """Tell whether policies are in effect: an API server that was started anew refuses pods until it has found all."""
+    try:
+        plane.client().create("/api/v1/namespaces/default/pods?dryRun=All", _POD)
+    except ApiError as error:
+        return error.status != http.client.UNPROCESSABLE_ENTITY
+    return True
 
 
 def _is_seen(plane: ControlPlane) -> bool:

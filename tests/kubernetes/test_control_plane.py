@@ -13,11 +13,20 @@ from pathlib import Path
 import pytest
 from tools.controlplane import build
 from tools.controlplane.client import IDLE_SECONDS, Client
+from tools.controlplane.plane import ControlPlane
 from tools.controlplane.process import wait_for
 from tools.controlplane.store import LeftError, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PODS = "/api/v1/namespaces/simulated/pods"
+
+
+@pytest.fixture(scope="module")
+def plane(programs, tmp_path_factory):
+    """Give a control plane on which nothing is installed: where it is restarted, policies are in effect much later."""
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

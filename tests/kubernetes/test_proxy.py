@@ -254,11 +254,12 @@ def test_all_connections_can_be_cut(proxy, watched, client):
     client.get("/readyz")
 
 
-def test_the_server_restarts_behind_it(plane):
+def test_the_server_restarts_behind_it(start_plane):
     """Meanwhile requests fail and watches break; afterwards what was written is there, and old versions have expired.
 
     What the server itself says of a version that is too old is what the proxy says of one.
     """
+    plane = start_plane(controllers=False, nodes=False)
     with FaultProxy(plane.server, plane.authority) as proxy:
         client = Client(proxy.server, plane.credentials.tokens["admin"])
         version = client.create(MAPS, config_map("kept"))["metadata"]["resourceVersion"]
