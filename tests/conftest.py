@@ -28,7 +28,7 @@ COMMON = {
 }
 
 settings.register_profile(
-    "moderate", max_examples=60, derandomize=True, phases=[Phase.explicit, Phase.generate], **COMMON
+    "moderate", max_examples=30, derandomize=True, phases=[Phase.explicit, Phase.generate], **COMMON
 )
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))

@@ -43,9 +43,12 @@ LONG = (
 
 ALIKE = (
     ("test_integrations.py", "test_cases.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
-    ("test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py"),
+    (
+        "test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py",
+        "test_gpu_parts.py",
+    ),
     ("foreign/test_ends.py", "foreign/test_moves.py", "foreign/test_read.py"),
-)
+)  # fmt: skip
 """Files with a control plane unlike that of most: a worker that has begun one goes on with its others.
 
 On some the tests are the controllers and the nodes themselves, on one kube-scheduler runs.
@@ -61,11 +64,15 @@ def piece_of(nodeid: str) -> str:
 
 
 def rank(nodeid: str) -> tuple[int, int]:
-    """Give what tests are sorted by: those that wait, then the long ones, then all others as they stand."""
+    """Give what tests are sorted by: those that wait, then the long ones, then all others as they stand.
+
+    A worker ends its control plane with the last of the tests that have one, so these come first.
+    """
     file = nodeid.partition("::")[0]
-    if nodeid.startswith(SHARING):
-        return 0, LONGEST.index(file) if file in LONGEST else len(LONGEST)
-    return (1, LONG.index(file)) if file in LONG else (2, 0)
+    for place, folder in enumerate(SHARING):
+        if nodeid.startswith(folder):
+            return min(place, 1), LONGEST.index(file) if file in LONGEST else len(LONGEST)
+    return (2, LONG.index(file)) if file in LONG else (3, 0)
 
 
 class LongestFirst(LoadScopeScheduling):

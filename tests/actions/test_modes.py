@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.helpers import MINUTE, NOW, cluster, play, queue, runs, steps, waits
+from tests.effort import tries
 from tests.properties.contention import contended
 
 from tenure.model.duration import parse_duration
@@ -149,7 +150,7 @@ def kept(found):
 
 
 @given(st.integers(0, 1 << 32), st.sets(st.sampled_from(CAUSES), min_size=1), st.booleans())
-@settings(max_examples=120)
+@settings(max_examples=tries(60, 600))
 def test_what_is_in_shadow_changes_nothing_but_the_record(seed, causes, easy):
     """With some causes or all in shadow, the plan is the one with these causes off, over several cycles."""
     state = contended(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.contention import contended
 
 from tenure.engine.evictions import evict
@@ -22,7 +23,7 @@ def run(order, placer_says):
 
 
 @given(st.integers(0, 1 << 32), st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(0, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(75, 750), deadline=None)
 def test_an_order_taken_up_again_is_the_one_made_anew(seed, choices, skipped):
     session = session_of(contended(seed))
     shares = Fairness(session).now()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
+from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER
 from tests.history.test_waits import life, long_history  # noqa: F401  the fixture
 from tests.history.worlds import MINUTE, recorded, worlds
@@ -85,7 +86,7 @@ def total(series, name, resource):
     return sum(sum(getattr(one, name).get(resource, ())) * (one.at[1] - one.at[0]) for one in series)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(10, 100), deadline=None)
 @given(world=worlds(), points=st.integers(2, 40))
 def test_series_of_hours_say_what_series_of_minutes_say(tmp_path_factory, world, points):
     """Over the same steps, except for where in a long record's first minute it changed; together they are the sums."""
@@ -167,7 +168,7 @@ def days_by_hand(store, since, until):
     return runs, came
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(12, 125), deadline=None)
 @given(world=worlds(), begin=st.integers(0, 90), length=st.integers(1, 60))
 def test_days_are_read_as_if_all_had_been_read(tmp_path_factory, world, begin, length):
     with open_history(str(tmp_path_factory.mktemp("days") / "history.db"), write=True) as store:

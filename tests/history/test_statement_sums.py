@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.history.worlds import MINUTE, Counted, recorded, worlds
 
 from tenure.history import open_history
@@ -35,7 +36,7 @@ def told(sums):
     return {key: value for key, value in sums.items() if value}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(15, 150), deadline=None)
 @given(world=worlds())
 def test_a_statement_says_what_the_log_says(folder, world):
     """Over all of a simulation every figure is that of an independent count, to the last µs."""
@@ -62,7 +63,7 @@ def test_a_statement_says_what_the_log_says(folder, world):
                 assert row.within.get(resource, 0) <= held
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(8, 75), deadline=None)
 @given(world=worlds(), seed=st.integers(0, 1 << 30))
 def test_windows_that_meet_add_up_to_the_whole(folder, world, seed):
     """However time is cut, the statements of the pieces add up to that of the whole."""
@@ -83,7 +84,7 @@ def test_windows_that_meet_add_up_to_the_whole(folder, world, seed):
             assert part.since % MINUTE == 0 or part.since == first
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(15, 150), deadline=None)
 @given(world=worlds())
 def test_what_is_written_twice_is_there_once(folder, world):
     """The same simulation again adds no record, and changes no sum."""

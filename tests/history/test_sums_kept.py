@@ -54,7 +54,7 @@ def closes(store):
         assert +lost == +caused == +Counter(found.lost)
 
 
-@settings(max_examples=tries(25, 300), deadline=None)
+@settings(max_examples=tries(12, 300), deadline=None)
 @given(world=worlds(), data=st.data())
 def test_what_is_left_after_pruning_says_what_it_said(folder, world, data):
     """From the first whole hour of which nothing was pruned on, no statement changes, and the log says the same."""
@@ -76,7 +76,7 @@ def test_what_is_left_after_pruning_says_what_it_said(folder, world, data):
             assert +Counter(found.lost) == +Counter(counted.lost)
 
 
-@settings(max_examples=tries(10, 100), deadline=None)
+@settings(max_examples=tries(5, 100), deadline=None)
 @given(world=worlds(), keep=st.integers(0, 40), kind=st.sampled_from(["usage", "evicted", "origin", "started"]))
 def test_pruning_one_kind_leaves_sums_that_close(folder, world, keep, kind):
     """Whatever is kept for how long, usage goes with its capacity, and losses with what caused them."""
@@ -86,7 +86,7 @@ def test_pruning_one_kind_leaves_sums_that_close(folder, world, keep, kind):
         closes(store)
 
 
-@settings(max_examples=tries(15, 150), deadline=None)
+@settings(max_examples=tries(8, 150), deadline=None)
 @given(world=worlds())
 def test_forgetting_a_user_changes_no_sum(folder, world):
     """The name is gone from every statement; all figures stay, and those of the user stand under no name."""
@@ -103,7 +103,7 @@ def test_forgetting_a_user_changes_no_sum(folder, world):
         assert {row.key: row for row in users.values()} == forgotten
 
 
-@settings(max_examples=tries(6, 60), deadline=None)
+@settings(max_examples=tries(4, 60), deadline=None)
 @given(world=worlds(), form=st.sampled_from(["jsonl", "jsonl.gz", "parquet"]))
 def test_an_import_says_what_its_source_says(folder, server, world, form):
     """From a file to a server to another file, each twice: the same records, the same statements."""

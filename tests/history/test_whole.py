@@ -20,7 +20,7 @@ from tenure.history.errors import HistoryError
 from tenure.history.simulation import write_simulation, write_simulation_file
 from tenure.history.whole import may_be_made, write_whole
 
-TURNS = tries(6, 40)
+TURNS = tries(4, 40)
 
 
 def content(path):
@@ -41,7 +41,7 @@ def content(path):
     return shape, tables, usage, mode, whole
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(12, 125), deadline=None)
 @given(world=worlds())
 def test_it_is_what_the_store_would_have_written(tmp_path_factory, world):
     folder = tmp_path_factory.mktemp("whole")

@@ -19,6 +19,8 @@ from tools.controlplane.plane import ControlPlane, Options
 
 StartPlane = Callable[..., ControlPlane]
 
+SHARED = pytest.StashKey[SharedPlane]()
+
 RERUNS = 2
 """Tries that a test against real processes has after its first: clocks and other work on the machine are no defects.
 
@@ -54,24 +56,34 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPlane]:
+def shared_plane(
+    programs: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[SharedPlane]:
     """Give the control plane that modules have one after the other."""
     assert programs.exists()
-    shared = SharedPlane(lambda: tmp_path_factory.mktemp("plane"))
+    shared = pytestconfig.stash[SHARED] = SharedPlane(lambda: tmp_path_factory.mktemp("plane"))
     yield shared
     shared.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the shared control plane once none of these tests comes next: it costs the processor something idle too."""
+    yield
+    if SHARED in item.config.stash and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
+        item.config.stash[SHARED].close()
 
 
 @pytest.fixture(scope="module")
 def plane(request: pytest.FixtureRequest, shared_plane: SharedPlane) -> Iterator[ControlPlane]:
     """Give a control plane on which Tenure is installed and nothing else, for a module.
 
-    It has the audit log, or what the module's ``PLANE`` says, the module's ``INSTALLATION`` instead of the ordinary
-    one, and the definitions that its ``kinds`` gives.
+    It has the options that the module's ``PLANE`` says, the module's ``INSTALLATION`` instead of the ordinary one, and
+    the definitions that its ``kinds`` gives.
     """
     kinds: Callable[[], Iterable[dict[str, Any]]] = getattr(request.module, "kinds", tuple)
     defined = list(kinds())
-    asked = getattr(request.module, "PLANE", Options(audit=True)), getattr(request.module, "INSTALLATION", None)
+    asked = getattr(request.module, "PLANE", Options()), getattr(request.module, "INSTALLATION", None)
     started = shared_plane.take(*asked)
     started.define(*defined)
     yield started

@@ -316,11 +316,11 @@ PATIENCE = 6.0
 
 
 def each_end(writes):
-    """Give at which of so many writes a scheduler ends, before and after it: at every second one.
+    """Give at which of so many writes a scheduler ends, before and after it: at every third one.
 
     By hand it is at each of them, time after time until there are a hundred ends: threads race differently each time.
     """
-    every = list(itertools.product(range(1, writes + 1, tries(2, 1)), ("before", "after")))
+    every = list(itertools.product(range(1, writes + 1, tries(3, 1)), ("before", "after")))
     return every * tries(1, -(-100 // len(every)))
 
 

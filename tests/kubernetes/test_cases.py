@@ -13,7 +13,8 @@ from tests.kubernetes.stage import Stage, can_stage, wait_until
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.embedded import EmbeddedCluster
-from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes import cluster as kubernetes_cluster
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
@@ -36,6 +37,35 @@ PLANE = PlaneOptions(controllers=False, nodes=False)
 @pytest.fixture(scope="module")
 def stage(plane):
     return Stage(plane)
+
+
+@pytest.fixture(scope="module")
+def informers(plane):
+    """Give watches that go on from case to case, as a scheduler's do; in the end none is left."""
+    made = InformerCache(Client(find_access(str(plane.kubeconfig))), Options())
+    made.start()
+    assert made.wait_synced(20), made.troubles
+    yield made
+    made.stop()
+    wait_until(lambda: not watches(), lambda: f"watches are left: {watches()}")
+
+
+class WatchedCluster(KubernetesCluster):
+    """A cluster that is seen by watches which were there before it, and are after it."""
+
+    def __init__(self, informers, client, settings, monkeypatch):
+        monkeypatch.setattr(kubernetes_cluster, "InformerCache", lambda *_: informers)
+        super().__init__(client, informers.options, settings)
+
+    def start(self):
+        self.sealer.start()
+        self.explanations.start()
+
+    def close(self):
+        self.actor.close()
+        self.sealer.stop()
+        self.explanations.stop()
+        self.events.stop()
 
 
 def state(cluster):
@@ -110,7 +140,7 @@ def written(step):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_case_on_an_api_server(path, plane, stage, tmp_path):
+def test_case_on_an_api_server(path, plane, stage, informers, monkeypatch, tmp_path):
     """On an API server a case is seen as its file says, and gives the steps that it gives on the embedded cluster."""
     expected_at = path.with_name(path.stem + ".expected.yaml")
     expected = yaml.safe_load(expected_at.read_text()) if expected_at.exists() else {}
@@ -120,12 +150,11 @@ def test_case_on_an_api_server(path, plane, stage, tmp_path):
         pytest.skip("the file says what an API server cannot say")
     every = parse_duration(expected.get("every", "1s"))
     client = Client(find_access(str(plane.kubeconfig)))
-    live = KubernetesCluster(client, Options(), told.settings)
+    live = WatchedCluster(informers, client, told.settings, monkeypatch)
     embedded = EmbeddedCluster(told)
     try:
         stage.put(told)
         live.start()
-        assert live.informers.wait_synced(20), live.informers.troubles
         for number in range(cycles):
             if number:
                 before = embedded.observe()
@@ -135,7 +164,6 @@ def test_case_on_an_api_server(path, plane, stage, tmp_path):
     finally:
         live.close()
         stage.clear()
-    wait_until(lambda: not watches(), lambda: f"watches are left: {watches()}")
 
 
 def watches():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tools.controlplane import build
 from tools.controlplane.client import IDLE_SECONDS, Client
+from tools.controlplane.plane import ControlPlane
 from tools.controlplane.process import wait_for
 from tools.controlplane.store import LeftError, Store
 
@@ -21,9 +22,21 @@ PODS = "/api/v1/namespaces/simulated/pods"
 
 
 @pytest.fixture(scope="module")
-def client(plane):
+def plane(programs, tmp_path_factory):
+    """Give a control plane on which nothing is installed: where it is restarted, policies are in effect much later."""
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def _simulated(plane):
     plane.add_namespace("simulated")
     plane.add_node("simulated", {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "4"}, labels={"zone": "a"})
+
+
+@pytest.fixture
+def client(plane, _simulated):
     return plane.client()
 
 
@@ -79,22 +92,18 @@ def test_pods_run_end_and_go_as_their_annotations_say(client):
     wait_for(lambda: not client.exists(f"{PODS}/stays"), "the slow pod to go")
 
 
-def test_restarts_lose_nothing(start_plane):
+def test_restarts_lose_nothing(plane, client):
     """After etcd and API server were killed and started again everything is there, and pods go on starting."""
-    plane = start_plane()
-    plane.add_node("simulated", {"cpu": "8", "memory": "8Gi"})
-    plane.add_namespace("simulated")
-    start(plane.client(), "before")
+    start(client, "before")
     plane.restart_etcd()
     plane.restart_apiserver()
     assert status(plane.client(), "before")["phase"] == "Running"
     start(plane.client(), "after")
 
 
-def test_what_ends_by_itself_is_started_again_and_its_last_words_are_said(start_plane):
+def test_what_ends_by_itself_is_started_again_and_its_last_words_are_said(plane, client):
     """An API server that was killed from outside runs again after that, with what was there."""
-    plane = start_plane(controllers=False, nodes=False)
-    plane.add_node("simulated", {"cpu": "8"})
+    assert client.exists("/api/v1/nodes/simulated")
     assert plane.revive() == ""
     os.kill(plane.apiserver.pid, signal.SIGKILL)
     plane.apiserver.wait()

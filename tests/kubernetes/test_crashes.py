@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import replace
 
@@ -120,32 +121,53 @@ class Play:
         self.now = told.now
         self.seen = {}
         self.observed = None
+        self.alive = None
 
-    def life(self, last=0, ends="", *, cycles=14):
-        """Let one process run until it ends at its write number ``last``, or nothing happens any more."""
+    def begun(self, last, ends):
+        """Start a process: give its client, what it sees and its loop."""
         client = MortalClient(find_access(str(self.plane.kubeconfig)), last, ends)
         live = KubernetesCluster(client, Options(), self.told.settings, in_flight=1, allowed=client.allowed)
         live.start()
-        loop = Loop(live, lambda: 1, wall=lambda: self.now)
-        quiet = 0
+        return client, live, Loop(live, lambda: 1, wall=lambda: self.now)
+
+    def life(self, last=0, ends="", *, cycles=14):
+        """Let one process run until it ends at its write number ``last``, or nothing happens any more."""
+        client, live, loop = self.begun(last, ends)
         try:
-            assert live.informers.wait_synced(20), live.informers.troubles
-            for _ in range(cycles):
-                self.settle(live)
-                done = loop.cycle()
-                live.actor._bindings.wait()  # a later cycle tells of those that took long
-                self.observed = done.observed.cluster
-                self.now += SECOND
-                acted = self.stage.kubelet()
-                quiet = 0 if done.outcome.done or acted or done.outcome.failures else quiet + 1
-                if quiet > 2:
-                    return client.count
+            self.until_rest(live, loop, cycles)
         except (Killed, NotLeaderError):
             self.stage.kubelet()
             assert client.count <= last
-            return client.count
         finally:
             live.close()
+        return client.count
+
+    def go_on(self, *, cycles=14):
+        """Let the process that ran before go on until nothing happens any more; the first time one is started."""
+        self.alive = self.alive or self.begun(0, "")
+        _, live, loop = self.alive
+        self.until_rest(live, loop, cycles)
+
+    def close(self):
+        """End the process that would go on."""
+        if self.alive is not None:
+            self.alive[1].close()
+            self.alive = None
+
+    def until_rest(self, live, loop, cycles):
+        """Let cycles follow each other until nothing happens any more."""
+        assert live.informers.wait_synced(20), live.informers.troubles
+        quiet = 0
+        for _ in range(cycles):
+            self.settle(live)
+            done = loop.cycle()
+            live.actor._bindings.wait()  # a later cycle tells of those that took long
+            self.observed = done.observed.cluster
+            self.now += SECOND
+            acted = self.stage.kubelet()
+            quiet = 0 if done.outcome.done or acted or done.outcome.failures else quiet + 1
+            if quiet > 2:
+                return
         raise AssertionError(f"no rest after {cycles} cycles: {done.plan.steps}")
 
     def settle(self, live):
@@ -213,15 +235,14 @@ def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, sta
     end = {pod: node for pod, (node, _) in play.running().items()}
     causes = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
     starts = {pod: start for pod, (_, start) in play.running().items() if start and start < "2027-01-15T08:00:00Z"}
-    step = tries(max(1, writes // 5), 1)
-    for last in range(1, writes + 1, step):
-        for ends in ("before", "after", "lost"):
-            again, _, log = settled(plane, stage, told, [(last, ends)])
-            assert {pod: node for pod, (node, _) in again.running().items()} == end, (last, ends)
-            found = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
-            assert found == causes, (last, ends, log)
-            for pod, start in starts.items():
-                assert again.running()[pod][1] == start
+    every = list(itertools.product(range(1, writes + 1, tries(max(1, writes // 5), 1)), ("before", "after", "lost")))
+    for last, ends in every[:: tries(2, 1)]:
+        again, _, log = settled(plane, stage, told, [(last, ends)])
+        assert {pod: node for pod, (node, _) in again.running().items()} == end, (last, ends)
+        found = sorted((e.workload, e.cause, e.beneficiary, bool(e.not_before)) for e in log)
+        assert found == causes, (last, ends, log)
+        for pod, start in starts.items():
+            assert again.running()[pod][1] == start
 
 
 def test_many_crashes_in_a_row_change_nothing(plane, stage):

@@ -210,7 +210,7 @@ def test_good_object_comes_back_as_it_was(plane, client, kind):
     plane.kubectl("apply", "-f", "-", given=text)
     assert client.get(f"{PATHS[kind]}/good")["spec"] == GOOD[kind]
     assert "unchanged" in plane.kubectl("apply", "-f", "-", given=text)
-    plane.kubectl("delete", kind.lower(), "good")
+    plane.kubectl("delete", f"{kind.lower()}.tenure.dev", "good")
 
 
 @pytest.mark.parametrize("kind", GOOD)

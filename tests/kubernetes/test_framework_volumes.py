@@ -106,12 +106,12 @@ def test_a_gang_with_volumes_is_evicted_as_a_whole_and_comes_back_where_these_ar
     mounted(made, ["n1"])
     KINDS[kind](made, PAIR)
     made.act()
-    made.play.life()
+    made.play.go_on()
     assert places(made) == dict.fromkeys(PAIR, "n1")
     ray(made)
     made.operators.wants("ray-z", made.operators.made["ray"], 2, **{GROUP: "g"})
     made.act()
-    made.play.life()
+    made.play.go_on()
     assert made.placed() == {"ray": 4}
     gone = made.evicted()
     if kind != "Spark":
@@ -123,7 +123,7 @@ def test_a_gang_with_volumes_is_evicted_as_a_whole_and_comes_back_where_these_ar
         del made.operators.plans[name]
         made.stage.client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
     made.act()
-    made.play.life()
+    made.play.go_on()
     assert places(made) == dict.fromkeys(PAIR, "n1")
     assert len(made.stage.client.get(CLAIMS)["items"]) == 2
 
@@ -149,19 +149,19 @@ def test_a_gang_with_volumes_is_moved_as_a_whole_to_where_these_are_reached(thea
     KINDS[kind](made, PAIR)
     held = made.operators.create(RAY, "held", {"workerGroupSpecs": []}, "a")
     made.act()
-    made.play.life()
+    made.play.go_on()
     before = places(made)
     (first,) = set(before.values())
     other = {"n0": "n1", "n1": "n0"}[first]
     made.operators.wants("held-h", held, 2, **{"ray.io/node-type": "head"})
     made.stage.client.patch(f"/api/v1/nodes/{first}", {"spec": {"unschedulable": True}})
     made.act()
-    made.play.life()
+    made.play.go_on()
     made.stage.client.patch(f"/api/v1/nodes/{first}", {"spec": {"unschedulable": False}})
     assert places(made) == {**before, "held-h": other}
     whole_node(made)
     made.act()
-    made.play.life()
+    made.play.go_on()
     now = places(made)
     assert "whole-h" in now
     assert len({now[name] for name in (*PAIR, "held-h")}) == 1
@@ -175,15 +175,15 @@ def test_a_gang_whose_volumes_reach_no_other_node_is_not_moved(theatre):
     mounted(made, ["n0"])
     pytorch(made, PAIR)
     made.act()
-    made.play.life()
+    made.play.go_on()
     filler = made.operators.create(RAY, "held", {"workerGroupSpecs": []}, "a")
     made.operators.wants("held-h", filler, 3, **{"ray.io/node-type": "head"})
     made.act()
-    made.play.life()
+    made.play.go_on()
     assert places(made) == {**dict.fromkeys(PAIR, "n0"), "held-h": "n1"}
     whole_node(made)
     made.act()
-    made.play.life()
+    made.play.go_on()
     assert places(made) == {**dict.fromkeys(PAIR, "n0"), "held-h": "n1"}
     assert made.evicted() == []
 
@@ -230,7 +230,7 @@ def test_whoever_is_killed_between_writes_leaks_no_claim_of_a_gang(theatre):
     """After a kill at any write, those to claims among them, the next scheduler goes on; each pod has its own claim."""
     trained, rays = [f"train-{name}" for name in "mxyz"], [f"ray-{name}" for name in "hxy"]
     ends = ("before", "after")
-    for number in range(tries(4, 100)):
+    for number in range(tries(3, 100)):
         made = theatre(named(reclaiming()))
         claiming(made)
         claim_for(made, trained)

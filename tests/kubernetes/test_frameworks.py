@@ -78,7 +78,7 @@ def test_executors_come_after_their_driver_and_go_before_it(theatre):
 def test_whoever_is_killed_between_writes_binds_nothing_twice(plane, theatre):
     """After a kill before or after any write the next scheduler goes on: whole gangs, one record for each eviction."""
     ends = ("before", "after")
-    for number in range(tries(4, 100)):
+    for number in range(tries(3, 100)):
         theatre.clear()
         again = Theatre(plane)
         train(again, elastic=False)

@@ -12,7 +12,6 @@ from tests.kubernetes.gpu_kubelets import GPU, GpuKubelets
 from tests.kubernetes.stage import Stage, wait_until
 from tests.kubernetes.test_crashes import Killed, MortalClient
 from tools.controlplane.client import ApiError
-from tools.controlplane.plane import ControlPlane
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes import keys
@@ -29,14 +28,27 @@ NODES = ("n0", "n1")
 DEVICES = 2
 
 
+PLANE = PlaneOptions(controllers=False, nodes=False)
+INSTALLATION = Installation(image="tenure:test", share_gpus=True)
+
+
+PART = {
+    "metadata": {"name": "part", "annotations": {"gpu-fraction": "0.5"}},
+    "spec": {"schedulerName": "tenure", "containers": [{"name": "main", "image": "none"}]},
+}
+
+
 @pytest.fixture(scope="module")
-def plane(programs, tmp_path_factory):
-    assert programs.exists()
-    with ControlPlane(tmp_path_factory.mktemp("gpu-parts"), PlaneOptions(controllers=False, nodes=False)) as started:
-        started.install_tenure(Installation(image="tenure:test", share_gpus=True))
-        accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
-        started.client().create(accounts, {"metadata": {"name": "default"}})
-        yield started
+def plane(plane):
+    """Wait until the API server does with a pod what the installation asks for: a new policy is in effect later."""
+    client = Stage(plane).client
+    accounts = "/api/v1/namespaces/tenure-system/serviceaccounts"  # no controller makes it here
+    client.create(accounts, {"metadata": {"name": "default"}})
+    wait_until(
+        lambda: "env" in client.create(f"{PODS}?dryRun=All", PART)["spec"]["containers"][0],
+        "the policy is not in effect",
+    )
+    return plane
 
 
 class Theatre:

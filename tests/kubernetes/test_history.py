@@ -33,7 +33,7 @@ WRITES = 60
 """Writes within which the scheduler is killed: on a busy machine with fewer nobody gets anywhere."""
 
 LOG = logging.getLogger(__name__)
-KILLS = int(os.environ.get("TENURE_HISTORY_KILLS", tries(6, 100)))
+KILLS = int(os.environ.get("TENURE_HISTORY_KILLS", tries(4, 100)))
 
 
 class UnkindKubelet(Kubelet):

@@ -179,12 +179,12 @@ def test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole(theatre, ca
     for name in held:
         del theatre.operators.plans[name]
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == set(), f"{held} are missing"
 
     theatre.operators.plans.update(kept)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == names
     seen = theatre.seen(case.workload)
     assert {task.name for task in seen.tasks} == names
@@ -196,7 +196,7 @@ def test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole(theatre, ca
 
     claim_all(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     owed = {"owed-0", "owed-1"}
     assert theatre.names() == owed
     assert {entry.task for entry in theatre.play.log()} == names
@@ -204,7 +204,7 @@ def test_what_a_manifest_makes_starts_as_a_whole_and_goes_as_a_whole(theatre, ca
 
     give_up(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == names
 
 
@@ -216,11 +216,11 @@ def test_each_group_of_a_leader_worker_set_starts_and_goes_as_a_whole(theatre):
     assert set(kept) == {"serve-0", "serve-0-1", "serve-1", "serve-1-1"}
     del theatre.operators.plans["serve-1-1"]
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"serve-0", "serve-0-1"}
     theatre.operators.plans.update(kept)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == set(kept)
     for group in ("serve-0", "serve-1"):
         seen = theatre.seen(group)
@@ -228,14 +228,14 @@ def test_each_group_of_a_leader_worker_set_starts_and_goes_as_a_whole(theatre):
         assert seen.queue == "vision"
     claim_all(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"owed-0", "owed-1"}
     assert {(entry.workload, entry.task) for entry in theatre.play.log()} == {
         (f"default/{name[:7]}", name) for name in kept
     }
     give_up(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == set(kept)
 
 
@@ -246,19 +246,19 @@ def test_executors_of_a_spark_application_leave_before_its_driver_which_has_no_g
     executors = {"etl-exec-1", "etl-exec-2"}
     theatre.act()
     assert {p["metadata"]["name"] for p in theatre.client.get(PODS)["items"]} == {"etl-driver"}
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-driver", *executors}
     seen = theatre.seen("etl")
     assert ({task.name for task in seen.tasks}, seen.min_member) == ({"etl-driver", *executors}, 1)
     assert seen.queue == "vision"
     claim_all(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-driver", "owed-0", "owed-1"}
     assert {entry.task for entry in theatre.play.log()} == executors
     give_up(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-driver", *executors}
 
 
@@ -271,7 +271,7 @@ def test_a_driver_as_spark_submit_makes_it_is_one_workload_with_its_executors(th
         labels = {"spark-role": "executor", "spark-app-name": "etl"}
         body = {"metadata": {"name": f"etl-exec-{number}", "labels": labels}, "spec": template["spec"]}
         theatre.operators.keep(body, driver="etl-driver")
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-driver", "etl-exec-1", "etl-exec-2"}
     seen = theatre.seen("etl-driver")
     assert ({task.name for task in seen.tasks}, seen.min_member) == (theatre.names(), 1)
@@ -284,14 +284,14 @@ def test_each_pod_of_an_argo_workflow_is_a_workload_of_its_own(theatre):
     theatre.apply("workflow.yaml")
     theatre.act()
     assert {p["metadata"]["name"] for p in theatre.client.get(PODS)["items"]} == {"etl-fetch", "etl-index"}
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-fetch", "etl-index", "etl-train"}
     for name in theatre.names():
         seen = theatre.seen(name)
         assert ([task.name for task in seen.tasks], seen.queue) == ([name], "vision")
     claim_all(theatre)
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-fetch", "etl-index", "owed-0", "owed-1"}, "only the last has GPUs"
     assert {entry.workload for entry in theatre.play.log()} == {"default/etl-train"}
 
@@ -300,7 +300,7 @@ def test_a_pod_of_a_workflow_that_is_not_there_is_placed_by_itself(theatre):
     """The pod of the page as it stands: its owner cannot be found, and it waits for nobody."""
     theatre = theatre("argo.yaml")
     theatre.apply("argo.yaml")
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == {"etl-1337"}
     assert theatre.seen("etl-1337").queue == "vision"
 
@@ -344,10 +344,10 @@ def test_subgroups_of_volcano_start_together_and_each_under_one_hyper_node(theat
             plan = theatre.operators.plans[f"parted-{part}-{number}"]
             plan.body["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "parted"}
     theatre.act()
-    theatre.play.life()
+    theatre.play.go_on()
     assert theatre.names() == set(), "all of it is to be under one HyperNode, and none has room"
     theatre.plane.apply(volcano_group(tier=2))
-    theatre.play.life()
+    theatre.play.go_on()
     places = {p["metadata"]["name"]: p["spec"].get("nodeName") for p in theatre.client.get(PODS)["items"]}
     assert {places[f"parted-a-{n}"] for n in range(3)} | {places[f"parted-b-{n}"] for n in range(3)} == {"n0", "n1"}
     assert all(len({places[f"parted-{part}-{n}"] for n in range(3)}) == 1 for part in "ab")

@@ -18,7 +18,7 @@ from tests.kubernetes.witness import Witness
 WRITES = 30 if os.environ.get("TENURE_TENANT") != "hostile" else 120
 """Writes within which it is killed; beside a tenant who is told of what is wrong with its objects there are more."""
 
-KILLS = int(os.environ.get("TENURE_KILLS", tries(10, 200)))
+KILLS = int(os.environ.get("TENURE_KILLS", tries(6, 200)))
 
 
 class Kubelet:

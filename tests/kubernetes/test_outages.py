@@ -26,8 +26,9 @@ from tests.kubernetes.witness import Witness
 from tenure.history import open_history
 from tenure.history.statement import statement_of
 
-PAUSES = tries(2, 12)
-RESTARTS = tries(2, 8)
+PAUSES = tries(1, 12)
+RESTARTS = tries(1, 8)
+ROUNDS = tries(1, 4)
 BAD = 400
 
 
@@ -89,7 +90,7 @@ def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tm
         proxy.script.add(DelayWatch(2.0), path=rf"/{what}\?", watch=True)
         with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path, "one", *options) as scheduler:
             teams.ask()
-            for _ in range(2):
+            for _ in range(ROUNDS):
                 teams.round()
             teams.end()
             history = teams.checked(witness)

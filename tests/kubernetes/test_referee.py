@@ -5,10 +5,11 @@ waits for claims on devices.
 """
 
 import pytest
+from tests.effort import tries
 from tests.kubernetes.referee import describe, judge_all, refereeing
 
-STATES = 200
-DEVICE_STATES = 60
+STATES = tries(100, 1000)
+DEVICE_STATES = tries(30, 300)
 SEED = 7
 
 

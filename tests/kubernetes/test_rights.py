@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.frameworks import OWNERS, definition
 from tests.kubernetes.kueue import WORKLOADS, workloads_definition
+from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from tenure.clusters.kubernetes.install.installation import Installation
@@ -243,16 +244,27 @@ def admit(client, name):
     client.patch(f"{path}/of-{name}/status", {"status": {"conditions": [reserved]}})
 
 
+@pytest.fixture(scope="module")
+def bare(programs, tmp_path_factory):
+    """Give a control plane on which nothing is installed."""
+    assert programs.exists()
+    with ControlPlane(tmp_path_factory.mktemp("rights"), Options(audit=True, scheduler=True, **GATES)) as plane:
+        plane.store.keep()
+        yield plane
+
+
 @pytest.fixture
-def cluster(start_plane):
+def cluster(bare):
     """Give a cluster on which everything is installed that Tenure can read, and kube-scheduler."""
-    plane = start_plane(audit=True, scheduler=True, **GATES)
+    plane = bare
+    plane.forget_audit()
     plane.apply(*OTHERS)
     plane.add_namespace("team")
     for number in range(2):
         plane.add_node(f"node-{number}", {"cpu": "16", "memory": "64Gi", GPU: "4"})
     plane.kubectl("wait", "--for=condition=Established", *(f"crd/{o['metadata']['name']}" for o in OTHERS))
-    return plane
+    yield plane
+    plane.store.put_back()
 
 
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):

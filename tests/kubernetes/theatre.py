@@ -33,10 +33,10 @@ class Theatre:
         self.client = self.stage.client
         self.operators = Operators(self.client)
         told = told or reclaiming()
+        self.play = Play(plane, self.stage, replace(told))
         self.clear()
         self.stage.put(told)
         self.stage.kubelet = self.operators.act
-        self.play = Play(plane, self.stage, replace(told))
 
     def act(self):
         """Let operators do all that there is to do without a scheduler."""
@@ -54,6 +54,7 @@ class Theatre:
         return [entry.task for entry in self.play.log()]
 
     def clear(self):
+        self.play.close()
         self.operators.clear()
         self.stage.clear()
 

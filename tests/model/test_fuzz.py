@@ -5,6 +5,7 @@ import json
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.model.strategies import clusters
 
 from tenure.model.cluster import Cluster
@@ -15,7 +16,9 @@ from tenure.model.override import apply_overrides
 from tenure.model.problems import InvalidInputError
 
 tolerant = hypothesis_settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=tries(50, 500),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 scalars = (
     st.none()

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.model.strategies import clusters, settings
 
 from tenure.model.device_uses import with_device_uses
@@ -16,7 +17,9 @@ from tenure.model.load import load_cluster, load_settings
 from tenure.model.storage import with_mounts
 
 slow = hypothesis_settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=tries(40, 400),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 

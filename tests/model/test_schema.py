@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
+from tests.effort import tries
 from tests.model.strategies import clusters
 
 from tenure.model.dump import cluster_to_plain
@@ -74,7 +75,7 @@ def accepts_file(value):
     return any(accepts(root, value) for root in SCHEMA["anyOf"])
 
 
-@hypothesis_settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=tries(25, 250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters())
 def test_it_accepts_every_cluster_that_is_written(cluster):
     assert accepts_file(cluster_to_plain(cluster))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.contention import GPU, MINUTE, contended
 
 from tenure.cli.outputs import write_cluster
@@ -174,7 +175,7 @@ def test_the_cluster_file_says_it_all(tmp_path_factory, seed):
 @example(
     seed=29, history=True, causes=("reclaim", "preempt")
 )  # what was promised counted as used, what was told did not
-@settings(max_examples=40)
+@settings(max_examples=tries(20, 200))
 def test_an_untouched_cluster_comes_to_rest_though_many_wait(seed, history, causes):
     """A hundred minutes in which nothing happens by itself: evictions and notices stop, with and without history.
 

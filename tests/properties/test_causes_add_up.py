@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from tests.effort import tries
 from tests.properties.adding_up import drawn, forbidden, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
@@ -79,7 +80,7 @@ def test_what_broke_it_once(seed):
 def test_the_clusters_are_worth_playing():
     """They see evictions of every kind, and sets of which something follows."""
     seen, said = set(), 0
-    for seed in range(150):
+    for seed in range(tries(75, 150)):
         found = played(drawn(seed), CYCLES)
         seen |= {s.cause for s in found.steps if s.action == "evict"}
         said += len(found.follow_ups)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import SECOND
+from tests.effort import tries
 from tests.properties.strategies import PLAIN_PLACEMENTS, clusters
 from tests.simulator.test_easy_gangs import MACHINE, QUEUES, drawn_jobs
 
@@ -85,7 +86,7 @@ def test_a_kept_session_decides_as_a_new_one(cluster, data):
         now += data.draw(st.sampled_from((1, 10, 60))) * SECOND
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(tries(2, 20)))
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 @pytest.mark.parametrize("queues", QUEUES.values(), ids=QUEUES)
 def test_over_many_events_too(queues, backfill, seed):

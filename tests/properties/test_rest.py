@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.contention import GPU, MINUTE, contended, in_groups
 
 from tenure.model.settings import FairnessSettings, HistorySettings, QuotaPreemptionSettings, ReschedulerSettings
@@ -59,7 +60,7 @@ def _lowered(rng, queue, state):
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=30)
+@settings(max_examples=tries(15, 300))
 def test_with_everything_on_evictions_and_notices_stop(seed):
     """Ten minutes a cycle: after six hours every delay, notice, minimum and expected runtime is long over.
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import SECOND, cluster, node, queue, spec
 from tests.builders import workload as build
+from tests.effort import tries
 from tests.requeue.clusters import one_node, overdue, requeued, waiting
 from tests.requeue.random_clusters import random_cluster
 from tests.requeue.test_experiment import ROOT, TRACES
@@ -117,7 +118,7 @@ def beginning(simulation):
     return simulation.run(stop, every=20).log.events
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(20, 200))
 @given(SEEDS)
 def test_with_and_without_the_memory_a_simulation_is_the_same(seed):
     """Event by event: who started when and where, who was evicted, and for whom."""
@@ -161,7 +162,7 @@ def test_on_a_slice_of_a_real_trace_as_well(tmp_path, trace, lines, nodes):
 # -- who would have their places back ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(20, 200))
 @given(SEEDS)
 def test_who_is_known_to_win_its_place_back_would_do_so(seed):
     """Every refusal without a play-through is one with it, on random clusters and over random simulations."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from tests.builders import SECOND, cluster, node, spec
+from tests.effort import tries
 from tests.simulator.helpers import gang
 
 from tenure.model.queue import Queue
@@ -42,7 +43,7 @@ def replay(seed, *, jobs=600, apart=400):
     return start, trace, Simulation(start, trace).run()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(tries(1, 10)))
 def test_no_workload_is_requeued_twice_within_its_cooldown(seed):
     """Much is requeued, everything ends, no invariant is broken, and every beneficiary then ran."""
     setup, trace, result = replay(seed)

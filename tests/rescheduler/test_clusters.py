@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+from tests.effort import tries
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
@@ -54,7 +55,7 @@ def crowded(draw):
     return base, most
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(20, 200))
 @given(made=crowded())
 def test_it_lands_what_it_moves_keeps_the_budget_and_dies_out(made):
     """Twelve minutes on the embedded cluster: each instant is looked at, and in the end nothing moves any more."""

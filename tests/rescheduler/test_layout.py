@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import SECOND, cluster, node, queue, spec, workload
+from tests.effort import tries
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
@@ -154,7 +155,7 @@ def layouts(draw):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(30, 300))
 @given(made=layouts(), mode=st.sampled_from(["evict-first", "reserve-first"]))
 def test_what_a_search_finds_passes_the_checker(made, mode):
     """Gain, net, bound, budgets and the replay of the waves; and the session is as it was."""

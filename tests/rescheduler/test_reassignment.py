@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from tenure.rescheduler.milp.solver import ProcessSolver
 
@@ -56,7 +57,7 @@ def small(seed, tasks=6, nodes=3):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=tries(40, 400))
 @given(seed=st.integers(0, 10**6), steps=st.integers(0, 6))
 def test_what_a_move_changes_is_what_the_layout_costs_more(seed, steps):
     """For every task and node, wherever earlier moves led; infinite exactly where the rules forbid it."""
@@ -138,7 +139,7 @@ def test_a_search_is_never_worse_than_single_moves_and_the_same_each_time(solver
     assert np.array_equal(found.place, Search(problem, solver, parts=60, most=3).run().place)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(30, 300))
 @given(seed=st.integers(0, 10**6))
 def test_some_tasks_for_some_nodes_each_are_answered_as_by_force(solver, seed):
     """With prices for being away and for leaving; the relaxation costs no more than the optimum."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from tenure.rescheduler.milp.program import MixedIntegerProgram
 from tenure.rescheduler.milp.solver import ProcessSolver
@@ -34,7 +35,7 @@ def filled(worth, weight, room):
     return total
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(30, 300))
 @given(
     items=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=9), room=st.integers(0, 60)
 )

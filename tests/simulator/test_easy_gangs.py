@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import SECOND, node, queue, spec, workload
+from tests.effort import tries
 from tests.simulator.easy_reference import simulate
 
 from tenure.model.cluster import Cluster
@@ -60,7 +61,7 @@ def machine(queues, backfill="easy"):
     return Cluster(now=0, nodes=MACHINE, queues=queues, settings=Settings(backfill=backfill, actions=("allocate",)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(tries(2, 20)))
 @pytest.mark.parametrize("estimated", [1.0, 0.7])
 @pytest.mark.parametrize("queues", QUEUES.values(), ids=QUEUES)
 def test_every_start_and_node_is_the_references(queues, estimated, seed):

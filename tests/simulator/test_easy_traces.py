@@ -29,7 +29,7 @@ def job_of(record):
     )
 
 
-BEGINNING = 20_000
+BEGINNING = 10_000
 """Jobs of the long log that are replayed in each run; all of them with ``TENURE_EXAMPLES=thorough``, and by B5."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.adding_up import drawn
 from tests.properties.contention import MINUTE, contended
 
@@ -62,7 +63,7 @@ def busy(seed):
     return prepare(state, trace), trace
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=tries(60, 600), deadline=None)
 @given(st.integers(0, 1 << 32))
 @example(24479058)  # what costs nothing was left out of a search in thought, and found in it again without end
 def test_every_job_ends_once_or_says_why_not(seed):

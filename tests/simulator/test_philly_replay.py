@@ -20,8 +20,8 @@ DAY = 24 * 3600
 LARGEST = 11
 
 
-def test_two_weeks_replay_with_whole_gangs_and_no_violations():
-    trace = slice_trace(read_trace(real_trace(PHILLY)), 63 * DAY, 77 * DAY)
+def test_a_week_replays_with_whole_gangs_and_no_violations():
+    trace = slice_trace(read_trace(real_trace(PHILLY)), 63 * DAY, 70 * DAY)
     sizes = Counter(job.workload.queue for job in read_trace(real_trace(PHILLY)).jobs)
     names = [name for name, _ in sizes.most_common(LARGEST)]
     parents = [Queue(name=f"part-{n}") for n in range(3)]
@@ -40,6 +40,6 @@ def test_two_weeks_replay_with_whole_gangs_and_no_violations():
     gangs = {job: len(result.log.workloads[job].tasks) for job in bound}
     assert all(len(tasks) == gangs[job] and len({at for at, _ in tasks}) == 1 for job, tasks in bound.items())
     submitted = sum(kind == SUBMIT for kind, *_ in result.log.events)
-    assert submitted > 5_000
+    assert submitted > 2_500
     assert len(bound) > 0.99 * submitted
     assert max(gangs.values()) > 1

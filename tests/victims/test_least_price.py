@@ -8,6 +8,7 @@ from itertools import chain, combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import cluster, node, spec, workload
+from tests.effort import tries
 from tests.properties.contention import contended
 
 from tenure.engine.cost import MICRO
@@ -29,7 +30,7 @@ def found_for(session: Session, contender):
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(150, 1500), deadline=None)
 def test_no_set_that_makes_room_is_cheaper(seed):
     """All sets of pieces are tried."""
     session = session_of(replace(contended(seed), settings=Settings()))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.contention import contended
 from tests.victims.test_returning_victims import close
 
@@ -31,7 +32,7 @@ def decided(cluster, *, detailed, cycles=3):
 
 @given(st.integers(0, 1 << 32))
 @example(791)  # moving others is dearer than reclaim would be: nobody is remembered as one who finds no place to land
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(40, 400), deadline=None)
 def test_on_small_clusters(seed):
     cluster = contended(seed, large=True, crowd=10)
     assert decided(cluster, detailed=True) == decided(cluster, detailed=False)

@@ -6,6 +6,7 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.victims.test_bounds import contenders
 
 from tenure.cycle import Scheduler
@@ -66,7 +67,7 @@ def said_to_return(seed):
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(75, 750), deadline=None)
 def test_none_that_is_said_to_return_pays(seed):
     for dry_runs, contender, rules, piece, _ in said_to_return(seed):
         assert not isinstance(dry_runs.play(contender, [piece], rules), AcceptedSet)

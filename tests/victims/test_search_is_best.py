@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.helpers import GPU, changed, cluster, play, queue, runs, steps, waits
+from tests.effort import tries
 from tests.properties.contention import contended, in_groups
 
 from tenure.engine.placement import Placer
@@ -63,7 +64,7 @@ def drawn(seed, order="cost"):
 
 
 @given(seeds, st.sampled_from(["reclaim", "preempt", "consolidate"]), st.sampled_from(["cost", "youngest", "oldest"]))
-@settings(max_examples=150)
+@settings(max_examples=tries(75, 750))
 def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order):
     session = session_of(drawn(seed, order))
     shares = Fairness(session).now()
@@ -84,7 +85,7 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order):
 
 
 @given(seeds)
-@settings(max_examples=100)
+@settings(max_examples=tries(50, 500))
 def test_what_the_rules_allow_does_not_depend_on_the_order_of_the_pieces(seed):
     """Nor, therefore, on what they cost, which changes while a victim is under notice."""
     rng, session = random.Random(seed), session_of(drawn(seed))

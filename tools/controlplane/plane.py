@@ -20,7 +20,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -60,6 +60,11 @@ class Options:
     earlier: bool = os.environ.get("TENURE_KUBERNETES") == "earlier"
     gates: tuple[str, ...] = ()
     apis: tuple[str, ...] = ()
+
+    @property
+    def server(self) -> Options:
+        """What of it the API server is started with; all else runs beside it."""
+        return replace(self, controllers=False, nodes=False, scheduler=False)
 
 
 class ControlPlane:
@@ -107,13 +112,25 @@ class ControlPlane:
             self.etcd.start()
             self.apiserver.start()
             self.apiserver.wait_until(self.is_ready)
-            for process in self._clients():
-                process.start()
-            if self.options.controllers:
-                self.controllers.wait_until(lambda: self._has_account("default"))
+            self._start_clients()
         except BaseException:
             self.stop()
             raise
+
+    def run_beside(self, options: Options) -> None:
+        """Have that run beside the API server for which these options ask, and nothing else; it goes on meanwhile."""
+        assert options.server == self.options.server, "the API server runs with other flags"
+        for process in self._clients():
+            process.kill()
+        self.options = options
+        self._start_clients()
+
+    def _start_clients(self) -> None:
+        """Start what runs beside the API server, and wait until pods can be created."""
+        for process in self._clients():
+            process.start()
+        if self.options.controllers:
+            self.controllers.wait_until(lambda: self._has_account("default"))
 
     def stop(self) -> None:
         """End everything, the API server's clients first."""

@@ -16,7 +16,7 @@ INSTALLATION = Installation(image="tenure:test", config={"rescheduler": RESCHEDU
 @pytest.fixture(scope="module")
 def plane(shared_plane):
     """Give a control plane with kube-scheduler, on which two replicas of Tenure are simulated."""
-    made = shared_plane.take(Options(scheduler=True, audit=True), INSTALLATION)
+    made = shared_plane.take(Options(scheduler=True), INSTALLATION)
     made.client().patch(DEPLOYMENT, {"spec": {"replicas": 2}})
     first = {"metadata": {"name": "thief"}, "value": 1000, "preemptionPolicy": "Never"}
     made.client().create("/apis/scheduling.k8s.io/v1/priorityclasses", first)
