@@ -36,31 +36,32 @@ class SharedPlane:
     def __init__(self, folder: Callable[[], Path]) -> None:
         self._folder = folder
         self._plane: ControlPlane | None = None
+        self._installed: Installation | None = None
         self._states: dict[Options, Store] = {}
 
     def take(self, options: Options, installation: Installation | None = None) -> ControlPlane:
         """Give a control plane with these options and the audit log, Tenure installed the ordinary way, or this one."""
         asked = replace(options, audit=True)
-        if self._plane is not None and self._plane.options.server != asked.server:
-            self.close()
+        if self._plane is not None and (self._plane.options.server, self._installed) != (asked.server, installation):
+            self.close()  # policies that go and come again are not in effect
         try:
-            plane = self._plane or self._start(asked.server)
+            plane = self._plane or self._start(asked.server, installation)
             if plane.options != asked:
                 plane.run_beside(asked)
                 self._take_state(plane)
-            if installation is not None:
-                _install(plane, installation)
         except BaseException:
             self.close()
             raise
         plane.forget_audit()
         return plane
 
-    def _start(self, options: Options) -> ControlPlane:
+    def _start(self, options: Options, installation: Installation | None) -> ControlPlane:
         """Start one with nothing beside the API server, and install Tenure on it."""
         self._plane = plane = ControlPlane(self._folder(), options)
         plane.start()
-        _install(plane)
+        plane.install_tenure(installation)
+        plane.client().patch(DEPLOYMENT, {"spec": {"replicas": 0}})
+        self._installed = installation
         self._take_state(plane)
         return plane
 
@@ -97,12 +98,6 @@ class SharedPlane:
             self._plane.stop()
             self._plane = None
             self._states.clear()
-
-
-def _install(plane: ControlPlane, installation: Installation | None = None) -> None:
-    """Install Tenure, with no replica of it."""
-    plane.install_tenure(installation)
-    plane.client().patch(DEPLOYMENT, {"spec": {"replicas": 0}})
 
 
 def _takes_pods(plane: ControlPlane) -> bool:
