@@ -82,14 +82,13 @@ class PreemptionPass:
     def run(self) -> None:
         """Help the contenders that evictions of this cause can help."""
         memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
-        fresh = set(self.session.added) if self._nothing_changed(memory) else None
         waiting = []
-        if self.state.detailed or self._anyone_may_be_helped(fresh):
+        if not self._nothing_changed(memory) and (self.state.detailed or self._anyone_may_be_helped()):
             order = self._in_order()
             self.before = EarlierContenders(self.session, self.shares, order)
             patient = self.state.plugins.patience.applies(self.session, self.cause)
             self.longest_wait = LongestWait(order if patient else (), self._alike)
-            waiting = [w for w in order if (fresh is None or w in fresh) and self._may_contend(w)]
+            waiting = list(filter(self._may_contend, order))
         if waiting:
             waiting = self._take_turns(waiting)
             self.gatherer.close()
@@ -119,13 +118,13 @@ class PreemptionPass:
             self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
         )
 
-    def _anyone_may_be_helped(self, fresh: set[WorkloadState] | None) -> bool:
+    def _anyone_may_be_helped(self) -> bool:
         """Whether, by the bounds, a search could find anything for one of them; one stands for all equivalent ones."""
         seen: set[object] = set()
         for entries in self.session.waiting.entries.values():
             for entry in entries:
                 workload: WorkloadState = entry[-1]
-                if workload.entry is not entry or (fresh is not None and workload not in fresh):
+                if workload.entry is not entry:
                     continue
                 alike = self._alike(workload)
                 if alike not in seen:
@@ -140,24 +139,28 @@ class PreemptionPass:
         return self.bounds.infeasible(contender, contender.step)
 
     def _nothing_changed(self, now: NoEffectPass) -> bool:
-        """Whether no earlier contender can be helped by what has happened since: there were only arrivals.
+        """Whether nothing has happened since no contender could be helped.
 
-        Room, queues, shares and shields are as they were when no contender could be helped. With usage in the past the
-        order of queues drifts by itself, and other plugins may answer differently.
+        Room, queues, shares and shields are as they were, and nothing has arrived: what has may be served before a
+        victim, which then has not its place back. With usage in the past the order of queues drifts by itself, and
+        other plugins may answer differently.
         """
         before = self.state.memories.get(self.cause)
         session = self.session
         if before is None or self.state.plan.steps or self.state.plugins.others or session.nodes.waiting:
             return False
-        if has_budgets(session):
+        if session.added or has_budgets(session):
             return False
         same = before.epoch == now.epoch and before.fair == now.fair
         return same and (before.wake is None or session.now < before.wake)
 
     def _remember(self, memory: NoEffectPass, *, exhausted: bool) -> None:
-        """Remember a pass that helped no contender, and that looked at all of them to the end."""
+        """Remember a pass that helped no contender, looked at all of them to the end, and at everything they may take.
+
+        What was bound on a nomination may be taken from the next cycle on.
+        """
         memories, kept = self.state.memories, self.session.settings.fairness.history is None
-        if exhausted or self.session.epoch != memory.epoch or not kept:
+        if exhausted or self.session.epoch != memory.epoch or not kept or self.state.settled():
             memories.pop(self.cause, None)
             return
         wakes = [w for w in (self.state.plan.wake, memory.wake) if w is not None]
