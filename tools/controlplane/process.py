@@ -13,7 +13,7 @@ from pathlib import Path
 HOST = "127.0.0.1"
 _STOP_SECONDS = 15.0
 _LOOK_EVERY = 0.05
-_SPARING = {"GOGC": "400", "GOMEMLIMIT": "768MiB"}
+_SPARING = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """Go collects garbage less often, as long as there is memory: that is a fifth of what an API server takes otherwise."""
 
 
