@@ -174,7 +174,7 @@ class Aftermath:
                 if first.step is not None and first.entry is not None:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
-            settle(self.state, tasks, placed)
+            self._endings = self._endings.after(settle(self.state, tasks, placed))
             return self._of_waiting(victims, cause, shares)
 
     def of_plan(self) -> tuple[FollowUp, ...]:
@@ -221,10 +221,8 @@ class Aftermath:
 
     def _grower(self, contender: WorkloadState, growing: Sequence[WorkloadState]) -> Asked | None:
         """Give the first workload that takes something of the contender where several grow, one after the other."""
-        with self.session.scenario():
-            taker = next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
-        self._forget()
-        return taker
+        with self._undone():
+            return next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
 
     def _growth(self, growing: Sequence[WorkloadState]) -> Iterator[tuple[Asked, SearchResult]]:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
@@ -245,13 +243,20 @@ class Aftermath:
     @contextmanager
     def _ahead(self) -> Iterator[None]:
         """Look one step ahead: what is done and found in the block is gone after it."""
-        with self.session.scenario():
+        with self._undone():
             self.session.new_epoch()
+            yield
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """Undo after the block what is done in it, and forget what was found."""
+        endings = self._endings
+        with self.session.scenario():
             try:
                 yield
             finally:
                 self._forget()
-                self._endings = self.state.endings
+                self._endings = endings
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -259,7 +264,7 @@ class Aftermath:
         if played is None or played.undone is None:
             return False
         self.session.repeat(played.undone)
-        self._ended(settle(self.state, played.evicted, played.placed))
+        self._endings = self._endings.after(settle(self.state, played.evicted, played.placed))
         self._forget(self._moved.union(t.workload.key for t in played.evicted if t.node >= 0))
         return True
 
@@ -287,11 +292,7 @@ class Aftermath:
             touched = settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             touched = settle(self.state, result.evicted, result.placed)
-        self._ended([*touched, *(t.workload for t in self._serve_rest())])
-
-    def _ended(self, changed: Iterable[WorkloadState]) -> None:
-        """Note that workloads hold something else than they did: a reservation counts when they end."""
-        self._endings = self._endings.after(changed)
+        self._endings = self._endings.after([*touched, *(t.workload for t in self._serve_rest())])
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -310,10 +311,9 @@ class Aftermath:
         for asked in rivals:
             if asked.workload.step is None or asked.workload.entry is None:  # served since it was asked for
                 continue
-            with self.session.scenario():
+            with self._undone():
                 if self._takes(asked, contender):
                     return asked
-            self._forget()
         return None
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
