@@ -17,7 +17,7 @@ EARLIER_TESTS := $(addprefix tests/kubernetes/test_,crds.py install.py rights.py
 PYTHON_TESTS := tests/model tests/engine tests/fairness tests/cases tests/ledger tests/nominators tests/docs/test_import_circles.py
 
 .PHONY: install demo demo-kubernetes docs tutorial test test-release test-matrix check bench browser controlplane helm kueue \
-  deploy image krew crun postgresql prometheus clean
+  deploy image krew crun postgresql prometheus accasim clean
 
 install: $(STAMP)
 
@@ -120,8 +120,14 @@ test-matrix: install
 	TENURE_KUBERNETES=earlier $(BIN)/pytest -rsR $(EARLIER_TESTS)
 	$(BIN)/python tools/pythons.py $(PYTHON_TESTS)
 
-bench: install
+# AccaSim, a simulator in Python that B5 runs beside Tenure; it needs an environment of its own, for it is old.
+accasim: install
+	@test -x .accasim/bin/python || $(BIN)/uv venv --quiet .accasim
+	@$(BIN)/uv pip install --quiet --python .accasim/bin/python accasim==1.1.3 setuptools
+
+# All benchmarks, one after the other: more than an hour on two cores.
+bench: install accasim
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .accasim .mypy_cache .ruff_cache .pytest_cache .hypothesis

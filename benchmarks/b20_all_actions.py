@@ -139,6 +139,10 @@ def replays(given: argparse.Namespace, results: Results) -> list[list[object]]:
                 columns |= {"anchor": alone, "against": "`allocate` alone", "at_least": GOAL}
             name = "all actions" if actions == "all" else "`allocate` alone"
             results.add(f"backfill: {backfill}, {name}", one.scaled, "jobs/s, scaled", **columns)  # type: ignore[arg-type]
+            if actions == "all":
+                slower = found["allocate"].scaled / one.scaled
+                results.add(f"backfill: {backfill}, all actions beside `allocate` alone", slower, "times as long",
+                            at_most=4, machine=one.machine)  # fmt: skip
             rows.append([backfill, actions, f"{one.done:,}", f"{one.seconds:.1f}", f"{one.machine:.3f}",
                          f"{one.scaled:,.1f}"])  # fmt: skip
     return rows

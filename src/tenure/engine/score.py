@@ -31,6 +31,10 @@ WAITS = PREFERENCE * (1 << 16)
 FEW = 8
 """Nodes up to which scalar code is faster than vectors (measured)."""
 
+ANEW, ANEW_PARTS = 16, 2
+"""How many times as long a node takes that is picked out of all as one of all in a row (measured), and where parts of
+GPUs are asked for. So many times fewer nodes have to have changed that it pays to look at those alone."""
+
 GROWTH_STEP = 20.0
 """Growth of fragmentation is compared in steps of so many milli-GPU; what lies in one step is a tie.
 
@@ -111,7 +115,10 @@ class Scorer:
             return np.zeros(len(nodes.names))[index]
         capacity = nodes.capacity[nodes.cpu_row, index]
         free = nodes.room[nodes.rows + nodes.cpu_row, index]
-        share: Floats = np.divide(free, capacity, out=np.zeros(len(free)), where=capacity > 0)
+        if capacity.all():
+            share: Floats = free / capacity
+        else:
+            share = np.divide(free, capacity, out=np.zeros(len(free)), where=capacity > 0)
         return share * (BASE / 2)
 
     def _in_use(self, cls: TaskClass, index: Index, now: Mask) -> Mask:
@@ -232,19 +239,31 @@ class Scorer:
         wider = cls.wider()
         if wider is not None:
             self.best(wider)
-        if cls.key is None or behind > max(len(self.nodes), 64) or cls.version != self.fragmentation.version:
-            cls.key = self._keys_of(cls, wider, slice(None))
-            self._find_best(cls)
+        count, dearer = len(self.nodes), self._dearer(cls)
+        if cls.key is None or behind * dearer > max(2 * count, 64) or cls.version != self.fragmentation.version:
+            self._look_anew(cls, wider)
         elif behind:
             recent = dict.fromkeys(changed[cls.synced :])
             if len(recent) <= FEW and (wider is not None or self.scalar is not None):
                 self._catch_up_few(cls, wider, list(recent))
+            elif len(recent) * dearer > count:
+                self._look_anew(cls, wider)
             else:
                 index = np.fromiter(recent, np.int64, len(recent))
                 cls.key[index] = self._keys_of(cls, wider, index)
                 self._find_best(cls)
         cls.version = self.fragmentation.version
         cls.synced = len(changed)
+
+    def _dearer(self, cls: TaskClass) -> int:
+        """How many times as long a node takes that is picked out of all; scores by fragmentation are the same work."""
+        if self.scalar is None:
+            return 1
+        return ANEW if cls.milli is None else ANEW_PARTS
+
+    def _look_anew(self, cls: TaskClass, wider: TaskClass | None) -> None:
+        cls.key = self._keys_of(cls, wider, slice(None))
+        self._find_best(cls)
 
     def _keys_of(self, cls: TaskClass, wider: TaskClass | None, index: Index) -> Floats:
         """Scores of some nodes, as `keys` tells them: those of a wider class where there is one, as far as it goes."""
