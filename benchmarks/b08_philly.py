@@ -23,7 +23,7 @@ MINUTE = 60_000_000
 def main() -> None:
     """Print one line for each scenario."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--days", type=float, default=3.5, help="days from 2017-10-09 on; the whole period has 51")
+    parser.add_argument("--days", type=float, default=51, help="days from 2017-10-09 on (default: 51, all)")
     given = parser.parse_args()
     trace = traces_or_skip("philly") / "philly.csv.gz"
     period = Period(str(trace), FIRST_DAY, FIRST_DAY + given.days)

@@ -1,18 +1,20 @@
-"""B18, PostgreSQL: reports of a month and a story out of ten million records on a server that is there.
+"""B18, PostgreSQL: reports of a month and a story out of ten million records.
 
-Run: python benchmarks/b18_postgresql.py postgresql://USER@HOST/DATABASE [records]. The database has to be empty. A
-month is written as Tenure writes it, and the server itself repeats it until there are thirteen.
+Run: python benchmarks/b18_postgresql.py [--records N] [--address postgresql://USER@HOST/DATABASE]. The database has to
+be empty; without an address a server is started on this machine, where ``make postgresql`` has installed one. A month
+is written as Tenure writes it, and the server itself repeats it until there are thirteen.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 
 from sqlalchemy import insert, text
 
 from b18_history import BEGIN, DAY, HERE, MINUTE, MONTHS, RECORDS, records, timed
-from common import print_table
+from common import ROOT, print_table
 from results import Results
 from tenure.history import open_history
 from tenure.history.months import month_of, month_start, next_month
@@ -20,6 +22,9 @@ from tenure.history.schema import MONTHS as MONTHS_TABLE
 from tenure.history.schema import records_table
 from tenure.history.statement import BY, statement_of
 from tenure.history.store import HistoryStore
+
+sys.path.insert(0, str(ROOT))
+from tests.history.postgres import PROGRAMS, Postgres
 
 COLUMNS = "source, plan, sequence, version, kind, workload, queue, cause, beneficiary, value, payload"
 
@@ -60,9 +65,25 @@ def repeat_month(store: HistoryStore) -> None:
 
 
 def main() -> None:
+    """Measure on the server that is named, or on one of its own."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--address", help="of an empty database")
+    given = parser.parse_args()
+    if given.address:
+        measure(given.address, given.records)
+    elif not PROGRAMS:
+        print("SKIPPED: there is no PostgreSQL; make postgresql installs one")
+    else:
+        server = Postgres(PROGRAMS[-1]).start()
+        try:
+            measure(server.database(), given.records)
+        finally:
+            server.close()
+
+
+def measure(address: str, count: int) -> None:
     """Write, then ask."""
-    address = sys.argv[1]
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else RECORDS
     with open_history(address, write=True) as store:
         began, written = time.perf_counter(), 0
         for drafts in records(30, -(-count // (30 * MONTHS))):

@@ -7,7 +7,7 @@ are scaled to a machine on which ``sum(range(10**7))`` takes 0.25 s. Anchor: the
 A second table has what one event (a job ends, or arrives) costs while many wait: medians of a cycle each, with the
 generated jobs, the processor's time.
 
-    python benchmarks/b20_all_actions.py [--jobs 20000] [--seconds 100] [--backfill easy] [--waiting 1000 10000 50000]
+    python benchmarks/b20_all_actions.py [--jobs 20000] [--seconds 40] [--backfill easy] [--waiting 1000 10000 50000]
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=100.0, help="of the processor, the most that a part may take")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of the processor, the most that a part may take")
     parser.add_argument("--backfill", nargs="+", choices=("none", "easy"), default=["none", "easy"])
     parser.add_argument("--waiting", type=int, nargs="*", default=[1_000, 10_000, 50_000])
     given, results = parser.parse_args(), Results("B20")

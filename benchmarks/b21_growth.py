@@ -6,7 +6,7 @@ B3's clusters of the kind ``rest``: nodes of 8 GPUs nearly all in use, 500 leaf 
 Exponents say by which power a figure grows: of the size from one to the next, of what changed from one change to the
 next; 1 is linear.
 
-    python benchmarks/b21_growth.py [--sizes 1000x10 20000x50] [--limit 300]
+    python benchmarks/b21_growth.py [--sizes 1000x10 20000x50] [--limit 600]
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=size, nargs="+", default=[(1000, 10), (1000, 50), (5000, 50), (20000, 50)])
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds by the clock that a size may take")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds by the clock that a size may take")
     given, results = parser.parse_args(), Results("B21")
     rows: list[list[object]] = []
     before = None

@@ -38,9 +38,14 @@ def rate(count: int, took: Seconds) -> str:
     return f"{count / took.wall:,.0f} ({count / took.cpu:,.0f})"
 
 
+def peak_memory() -> float:
+    """Give the most memory that this process has held so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def print_memory() -> None:
     """Print the most memory that this process has held so far."""
-    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    print(f"peak memory: {peak_memory():,.0f} MiB")
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

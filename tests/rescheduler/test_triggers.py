@@ -137,6 +137,18 @@ def test_no_other_trigger_makes_a_node_hot():
     assert moves(play(replace(made, settings=replace(made.settings, rescheduler=HOT)))) == [("old-0", "a", "c")]
 
 
+@pytest.mark.parametrize(("read", "expected"), [(True, [("old-0", "a", "b"), ("sleeper-0", "b", "c")]), (False, [])])
+def test_a_node_is_no_cooler_by_what_leaves_it_unless_that_was_seen_to_use_it(read, expected):
+    """The sleeper makes room for `old` on b: 0.9 of 7.2 cores are in use there, and whether by it a reading says."""
+    sleeps = task("sleeper-0", spec(cpu=4), on="b", usage={"cpu": 900} if read else None)
+    pods = [workload("old", tasks=[task("old-0", spec(cpu=5), on="a", usage={"cpu": 7000})], running=100, age=200),
+            workload("sleeper", tasks=[sleeps], running=100, age=200),
+            workload("fixed", of=spec(cpu=1), on=["b"], running=100, age=200, preemptible=False),
+            workload("big", of=spec(cpu=8), age=600)]  # fmt: skip
+    nodes = [node("a", cpu=8), node("b", cpu=8, usage={"cpu": 900}, usage_for=0), node("c", cpu=4)]
+    assert moves(play(cluster(nodes, pods, [queue("default")], actions=ACTIONS, rescheduler=HOT))) == expected
+
+
 # -- background ----------------------------------------------------------------------------------------------------
 
 

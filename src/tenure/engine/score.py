@@ -240,7 +240,7 @@ class Scorer:
         if wider is not None:
             self.best(wider)
         count, dearer = len(self.nodes), self._dearer(cls)
-        if cls.key is None or behind * dearer > max(2 * count, 64) or cls.version != self.fragmentation.version:
+        if cls.key is None or behind > max(2 * count // dearer, 64) or cls.version != self.fragmentation.version:
             self._look_anew(cls, wider)
         elif behind:
             recent = dict.fromkeys(changed[cls.synced :])

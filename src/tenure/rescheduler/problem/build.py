@@ -21,7 +21,7 @@ from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
 from tenure.rescheduler.problem.devices import Devices, by_device
 from tenure.rescheduler.problem.domains import gathered
-from tenure.rescheduler.problem.utilization import NodeUtilization, with_utilization
+from tenure.rescheduler.problem.utilization import NodeUtilization, with_unread_kept, with_utilization
 from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
@@ -305,6 +305,8 @@ def view(
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
     told = by_device(session, problem, movable, classes) if parts and apart else None
     problem, devices = told or (problem, ())
+    if utilization is not None and utilization.known:
+        problem, devices = with_unread_kept(problem, movable, utilization, devices)
     return ProblemView(
         problem, tuple(movable), tuple(classes), members, relaxed, devices, tuple(prices), unit
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """Nodes whose CPU is really in use, as one more resource of a problem: what lands must make no node hot (spec 7).
 
 What a node may take on is `hot` of its capacity less what is in use there by its last reading, and less what is on its
-way to it. What a task brings along is what it was last seen to use, else what it asks for. A node without a reading
-takes anything: it cannot become hot as far as is known.
+way to it. What a task brings along is what it was last seen to use, else what it asks for. Where it leaves a node with
+a reading, that node takes on so much more only if the task was seen to use it. A node without a reading takes anything:
+it cannot become hot as far as is known.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def used(task: TaskState) -> int:
     if usage is not None and CPU in usage:
         return usage[CPU]
     return dict(task.cls.spec.requests).get(CPU, 0)
+
+
+def is_read(task: TaskState) -> bool:
+    """Whether it is known what a task uses."""
+    return task.model.usage is not None and CPU in task.model.usage
 
 
 class NodeUtilization:
@@ -119,3 +125,42 @@ def with_utilization(
         units=(*(problem.units or (1,) * len(problem.free)), 1), real=np.vstack([real, free[-1:]]),
     )  # fmt: skip
     return made, origin
+
+
+def with_unread_kept(
+    problem: MoveProblem, tasks: Sequence[TaskState], utilization: NodeUtilization, devices: tuple[tuple[int, ...], ...]
+) -> tuple[MoveProblem, tuple[tuple[int, ...], ...]]:
+    """Let tasks without a reading leave none of their heat behind: by how much the node cools is not known.
+
+    Such a task has a shape of its own where it is, without heat, in which nothing can land.
+
+    Parameters
+    ----------
+    problem
+        A problem with heat, finished but for this.
+    tasks
+        The tasks of ``problem``, by number.
+    utilization
+        The readings.
+    devices
+        The devices of each shape, or nothing.
+
+    Returns
+    -------
+    The problem, and the devices of each of its shapes.
+    """
+    heat = problem.resources.index(NAME)
+    shape, kept = problem.shape.copy(), dict[int, int]()
+    for number, task in enumerate(tasks):
+        here = int(problem.shape[number])
+        if not is_read(task) and utilization.limit[task.node] < PLENTY and problem.ask[here, heat]:
+            shape[number] = kept.setdefault(here, len(problem.ask) + len(kept))
+    if not kept:
+        return problem, devices
+    cold = problem.ask[[*kept]]
+    cold[:, heat] = 0
+    nowhere = np.zeros((len(kept), problem.size), bool)
+    made = replace(
+        problem, ask=np.vstack([problem.ask, cold]), allowed=np.vstack([problem.allowed, nowhere]), shape=shape
+    )  # fmt: skip
+    return made, (*devices, *(devices[here] for here in kept)) if devices else ()
