@@ -5,7 +5,7 @@
 are scaled to a machine on which ``sum(range(10**7))`` takes 0.25 s. Anchor: the same with `allocate` alone.
 
 A second table has what one event (a job ends, or arrives) costs while many wait: medians of a cycle each, with the
-generated jobs, the processor's time.
+generated jobs, the processor's time; as in a replay, and with why each one waits, as a live scheduler works out.
 
     python benchmarks/b20_all_actions.py [--jobs 20000] [--seconds 40] [--backfill easy] [--waiting 1000 10000 50000]
 """
@@ -13,6 +13,7 @@ generated jobs, the processor's time.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import statistics
@@ -88,11 +89,12 @@ def replay(actions: str, backfill: str, jobs: int, most: float) -> Replayed:
     return Replayed(simulation.done, len(trace.jobs), seconds, min(before, machine_speed()))
 
 
-def event(waiting: int, backfill: str, most: float) -> Event:
+def event(waiting: int, backfill: str, most: float, *, has_reasons: bool) -> Event:
     """Measure events with so many that wait: jobs that run end one after the other, and as many arrive."""
     cluster, trace = workload(waiting + 2_000)
     session = Session(cluster.nodes, cluster.queues, configured(cluster, "all", backfill).settings)
     scheduler = Scheduler(session)
+    scheduler.context.detailed = has_reasons
     models = [replace(job.workload, created_at=number) for number, job in enumerate(trace.jobs)]
     session.add_workloads(models[:-1_000])
     now, spare = BEGIN, models[-1_000:]
@@ -151,18 +153,18 @@ def replays(given: argparse.Namespace, results: Results) -> list[list[object]]:
 def events(given: argparse.Namespace, results: Results) -> list[list[object]]:
     """Measure events beside long queues; gives rows."""
     rows = []
-    for backfill in given.backfill:
-        first = None
+    for backfill, has_reasons in itertools.product(given.backfill, (False, True)):
+        first, how = None, ", with reasons" if has_reasons else ""
         for waiting in sorted(given.waiting):
-            found = Event(*apart("event", str(waiting), backfill, str(given.seconds)))
+            found = Event(*apart("event", str(waiting), backfill, str(given.seconds), how))
             first = first or found
             allowed = first.milliseconds * math.log(waiting) / math.log(min(given.waiting))
             goal = None if found is first else float(f"{allowed:.4g}")
-            results.add(f"backfill: {backfill}, an event while {waiting:,} jobs wait", found.milliseconds, "ms",
+            results.add(f"backfill: {backfill}, an event while {waiting:,} jobs wait{how}", found.milliseconds, "ms",
                         at_most=goal, machine=found.machine)  # fmt: skip
             times = found.milliseconds / first.milliseconds
             cells = [f"{found.milliseconds:.2f}", f"{times:.2f}", f"{found.machine:.3f}"]
-            rows.append([backfill, f"{waiting:,}", *cells])
+            rows.append([backfill + how, f"{waiting:,}", *cells])
     return rows
 
 
@@ -173,7 +175,7 @@ def main() -> None:
         found = (
             replay(words[0], words[1], int(words[2]), float(words[3]))
             if part == "replay"
-            else event(int(words[0]), words[1], float(words[2]))
+            else event(int(words[0]), words[1], float(words[2]), has_reasons=bool(words[3]))
         )
         print(json.dumps(found))
         return

@@ -6,6 +6,7 @@ Source: the specification's section on the cycle, "Nominations are kept".
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from operator import add, sub
 from typing import NamedTuple
 
@@ -130,6 +131,7 @@ class BeatableNominations:
         held = [w for w in {t.workload for t in session.nominated} if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
+        self._last: dict[tuple[int, int], tuple[int, int, Rank | None]] = {}
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
 
@@ -142,6 +144,7 @@ class BeatableNominations:
         lost = self._beaten_by(contender, step)
         if lost:
             self._passed.clear()  # the pass begins anew
+            self._last.clear()
         else:
             self._passed.setdefault(contender.leaf, {})[step.amount] = None
         return lost
@@ -185,9 +188,23 @@ class BeatableNominations:
         mine, theirs = self.session.queues.meeting(contender.leaf, rival.leaf)
         rank = own.get(mine)
         if rank is None:
-            amounts = [*self._passed.get(contender.leaf, ()), step.amount]
-            rank = own[mine] = max(queue_key(self.session, self.shares, mine, a)[:BY_QUEUE] for a in amounts)
+            rank = own[mine] = self._last_rank(contender.leaf, step, mine)
         return rank < self._rank(rival, theirs)
+
+    def _last_rank(self, leaf: int, step: Demand, queue: int) -> Rank:
+        """How a queue ranks with a step of a leaf below it: as with the last of all that had their turn there before.
+
+        Of these is known how the queue ranked, as long as it holds what it did; only what came since is looked at.
+        """
+        passed, version = self._passed.get(leaf, {}), self.session.queues.versions[queue]
+        known = self._last.get((leaf, queue))
+        seen, last = known[1:] if known is not None and known[0] == version else (0, None)
+        for amount in islice(passed, seen, None):
+            rank = queue_key(self.session, self.shares, queue, amount)[:BY_QUEUE]
+            last = rank if last is None or rank > last else last
+        self._last[leaf, queue] = version, len(passed), last
+        own = queue_key(self.session, self.shares, queue, step.amount)[:BY_QUEUE]
+        return own if last is None or own > last else last
 
     def _rank(self, rival: WorkloadState, queue: int) -> Rank:
         """How a queue would rank with a workload below it that is nominated, if it were pending instead."""

@@ -23,6 +23,7 @@ from tenure.model.cluster import DEFAULT_QUEUE, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
+from tenure.model.workload import Workload
 from tenure.shields.repeated import BOUNDED, is_owed, owed_from
 
 SHIELD: Final = "lost-much"
@@ -58,6 +59,7 @@ class LossShield:
         self._own: deque[_Loss] = deque()
         self._workloads: dict[str, _Spent] = {}
         self._queues: dict[int, _Spent] = {}
+        self._most: dict[str, tuple[Workload, int]] = {}
 
     def begin(self, session: Session, carried_out: Sequence[Charge]) -> None:
         """Look at what was lost until now. ``carried_out``: evictions since the last cycle, which no log has."""
@@ -69,9 +71,29 @@ class LossShield:
         while self._own and self._own[0].at <= since:
             self._own.popleft()
         losses = [*_logged(session, since), *self._own]
-        self._workloads = {s.whose: s for s in _of_workloads(session, losses)} if bounds.workload else {}
+        self._workloads = {s.whose: s for s in self._of_workloads(session, losses)} if bounds.workload else {}
         self._queues = dict(_of_queues(session, losses)) if bounds.queue else {}
         self.leaves = frozenset(self._queues).union(session.workloads[key].leaf for key in self._workloads)
+
+    def _of_workloads(self, session: Session, losses: Iterable[_Loss]) -> Iterator[_Spent]:
+        """Give the workloads that have lost as much as they may, beyond what their first eviction lost.
+
+        What each may lose is kept for as long as the workload is the same and lost something within the window.
+        """
+        own: dict[str, list[_Loss]] = {}
+        for loss in losses:
+            own.setdefault(loss.workload, []).append(loss)
+        before, self._most = self._most, {}
+        for key, lost in own.items():
+            state = session.workloads.get(key)
+            times = _by_time(lost)
+            if state is None or state.leaf < 0 or len(times) == 1:
+                continue
+            known = before.get(key)
+            if known is None or known[0] is not state.model:
+                known = state.model, _most_of(session, state)
+            self._most[key] = known
+            yield from _spent(session, key, "worth.maxLost.workload", times, known[1], free=1)
 
     def filter(
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
@@ -111,18 +133,6 @@ def _is_of_its_workload(session: Session, entry: Eviction) -> bool:
     """Whether a logged eviction is not one of an earlier workload of the same name."""
     known = session.workloads.get(entry.workload)
     return known is None or known.created_at <= entry.at or entry.at <= (known.last_evicted_at or 0)
-
-
-def _of_workloads(session: Session, losses: Iterable[_Loss]) -> Iterator[_Spent]:
-    """Give the workloads that have lost as much as they may, beyond what their first eviction lost."""
-    own: dict[str, list[_Loss]] = {}
-    for loss in losses:
-        own.setdefault(loss.workload, []).append(loss)
-    for key, lost in own.items():
-        state = session.workloads.get(key)
-        times = _by_time(lost)
-        if state is not None and state.leaf >= 0 and len(times) > 1:
-            yield from _spent(session, key, "worth.maxLost.workload", times, _most_of(session, state), free=1)
 
 
 def _most_of(session: Session, state: WorkloadState) -> int:

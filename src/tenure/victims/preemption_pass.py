@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
 from math import inf
+from typing import NamedTuple
 
 from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
-from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Reason, Refused
+from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.duration import format_time
@@ -49,6 +50,14 @@ MOST_BEFORE = 8
 MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
+class ShieldsBefore(NamedTuple):
+    """The shields before contenders of one kind: all refusals by name, the reason for it, and when one ends (µs)."""
+
+    refusals: list[tuple[str, Refusal]]
+    reason: Reason | None
+    wake: int | None
+
+
 class PreemptionPass:
     """The pass of one action over all contenders.
 
@@ -70,6 +79,9 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
+        self._shields = Memo[object, ShieldsBefore](
+            self._shields_before, lambda alike: (self.infeasible[alike], _refused(self.infeasible[alike][0]))
+        )
         self.impatient: dict[object, int] = {}
 
     @cached_property
@@ -84,8 +96,9 @@ class PreemptionPass:
         memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
         waiting = []
         if not self._nothing_changed(memory) and (self.state.detailed or self._anyone_may_be_helped()):
-            order = self._in_order()
-            self.before = EarlierContenders(self.session, self.shares, order)
+            order = self.state.in_order(self.shares)
+            if self.cause == "reclaim":
+                self.before = EarlierContenders(self.session, self.shares, order)
             patient = self.state.plugins.patience.applies(self.session, self.cause)
             self.longest_wait = LongestWait(order if patient else (), self._alike)
             waiting = list(filter(self._may_contend, order))
@@ -175,15 +188,6 @@ class PreemptionPass:
         if not any(w.startswith(EXHAUSTED) for w in self.state.plan.warnings):
             self.state.plan.warnings.append(text)
 
-    def _in_order(self) -> list[WorkloadState]:
-        """All that wait, in the order in which they would be served."""
-        order = QueueOrder(self.session, self.shares, lambda _, __: False)
-        found = []
-        while (workload := order.next()) is not None:
-            found.append(workload)
-            order.pass_over(workload)
-        return found
-
     def _may_contend(self, workload: WorkloadState) -> bool:
         """Whether evictions for a workload are allowed at all."""
         state = self.state
@@ -208,7 +212,7 @@ class PreemptionPass:
         alike = self._alike(contender)
         if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
             if self.state.detailed:
-                self._explain(contender, *self.infeasible[alike])
+                self._explain(contender, alike)
             return False
         if not self.state.detailed and self._infeasible(contender):
             self.infeasible[alike] = None, SearchResult()
@@ -233,7 +237,7 @@ class PreemptionPass:
         with_spared = self._may_take_spared(contender)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(alike, everybody, SearchResult())
-            self._explain(contender, everybody, SearchResult())
+            self._explain(contender, alike)
             return False
         search = self._searching(contender, rules)
         if state.detailed and contender.step is not None:  # else it has been asked already
@@ -346,7 +350,7 @@ class PreemptionPass:
             if not search.found.refusals and not search.found.closed:
                 search.tell()
         self._found_nothing(alike, search.candidates, search.found)
-        self._explain(contender, search.candidates, search.found)
+        self._explain(contender, alike)
 
     def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
         """Remember that a search to its end helps none that stands alike; if it found no set, whatever its wait."""
@@ -452,22 +456,33 @@ class PreemptionPass:
         real = [p for p in pieces if not p.fresh]
         self._prepared = why, prices(self.state, real, self.cause, contender)
 
-    def _explain(self, contender: WorkloadState, candidates: VictimCandidates | None, found: SearchResult) -> None:
-        """Say which shields stand between a contender and the room it asks for."""
-        state = self.state
+    def _explain(self, contender: WorkloadState, alike: object) -> None:
+        """Say which shields stand between a contender, of whose kind none can be helped, and the room it asks for."""
+        state, (candidates, found) = self.state, self.infeasible[alike]
         if not state.detailed:
             untils = {r.until for _, r in (*(candidates.refused if candidates is not None else ()), *found.refusals)}
             for until in untils:
                 state.wake_at(until)
             return
-        refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
-        refusals += found.refusals
         if found.cut:
             text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
             state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))
-        if not refusals:
-            return
-        state.refuse([Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals])
-        for _, refusal in refusals:
-            state.wake_at(refusal.until)
-        state.obstacle(contender.key, shielded(self.cause, refusals))
+        shields = self._shields(alike)
+        if shields.reason is not None:
+            refused = shields.refusals
+            state.refuse(Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refused)
+            state.obstacle(contender.key, shields.reason)
+            state.wake_at(shields.wake)
+
+    def _shields_before(self, alike: object) -> ShieldsBefore:
+        """Give what stands between contenders of which none can be helped, and the room that they ask for."""
+        candidates, found = self.infeasible[alike]
+        refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
+        refusals += found.refusals
+        later = (r.until for _, r in refusals if r.until is not None and r.until > self.session.now)
+        return ShieldsBefore(refusals, shielded(self.cause, refusals) if refusals else None, min(later, default=None))
+
+
+def _refused(candidates: VictimCandidates | None) -> int:
+    """How many were refused so far."""
+    return 0 if candidates is None else candidates.refused_count

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.memo import Memo
+from tenure.engine.order import QueueOrder
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
@@ -86,7 +91,8 @@ class EvictionState:
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
     cycle. ``memory`` outlives the cycle as well, ``pieces`` do not. ``aftermath`` judges what follows from a set.
-    ``detailed``: the reasons why nothing was evicted for a pending workload are read.
+    ``detailed``: the reasons why nothing was evicted for a pending workload are read. ``in_order`` gives all that wait
+    in the order in which they would be served.
     """
 
     session: Session
@@ -107,6 +113,11 @@ class EvictionState:
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
+    in_order: Memo[CurrentShares, list[WorkloadState]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing known of the order."""
+        self.in_order = Memo(partial(_in_order, self.session), lambda _: self.session.epoch)
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
@@ -151,7 +162,17 @@ class EvictionState:
         if time is not None and time > self.session.now and (self.plan.wake is None or time < self.plan.wake):
             self.plan.wake = time
 
-    def refuse(self, refused: list[Refused]) -> None:
+    def refuse(self, refused: Iterable[Refused]) -> None:
         """List refused candidates of a contender in the plan, as far as it has room for them."""
         room = min(MOST_REFUSED, MOST_REFUSED_IN_ALL - len(self.plan.refused))
-        self.plan.refused += refused[: max(0, room)]
+        self.plan.refused += islice(refused, max(0, room))
+
+
+def _in_order(session: Session, shares: CurrentShares) -> list[WorkloadState]:
+    """Give all that wait, in the order in which they would be served."""
+    order = QueueOrder(session, shares, lambda _, __: False)
+    found = []
+    while (workload := order.next()) is not None:
+        found.append(workload)
+        order.pass_over(workload)
+    return found

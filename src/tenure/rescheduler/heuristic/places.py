@@ -113,15 +113,21 @@ class PlannedNodes:
         """Ways to take one of a class in, the cheapest first; nothing leaves where there is room."""
         key = (number, kind)
         if key not in self._options:
-            problem, place = self.problem, self.places[number]
-            found: list[PlacementOption] = []
-            most = self._emptied(number)
-            for shape in problem.shapes[kind >> 1]:
-                if problem.allowed[shape, place.node] and all(map(le, self._asked[shape], most)):
-                    found += self._of_shape(place, shape, -1 if kind & 1 else kind >> 1)
-            found.sort(key=lambda o: (o.price, len(o.gone), o.shape))
-            self._options[key] = tuple(found[:1] if found and not found[0].gone else found[:SETS])
+            self._options[key] = self._options_at(number, kind)
         return self._options[key]
+
+    def _options_at(self, number: int, kind: int) -> tuple[PlacementOption, ...]:
+        problem, place, most = self.problem, self.places[number], self._emptied(number)
+        allowed = problem.allowed[:, place.node]
+        shapes = [s for s in problem.shapes[kind >> 1] if allowed[s] and all(map(le, self._asked[s], most))]
+        fits = [s for s in shapes if all(map(le, self._asked[s], place.room))]
+        if fits:
+            return (self._option(place, min(fits), (), 0),)
+        found: list[PlacementOption] = []
+        for shape in shapes:
+            found += self._of_shape(place, shape, -1 if kind & 1 else kind >> 1)
+        found.sort(key=lambda o: (o.price, len(o.gone), o.shape))
+        return tuple(found[:SETS])
 
     def _emptied(self, number: int) -> tuple[int, ...]:
         """Give the room that a place would have if all left: most places are too small for most."""
@@ -135,8 +141,6 @@ class PlannedNodes:
         problem = self.problem
         missing = [need - have for need, have in zip(self._asked[shape], place.room, strict=True)]
         rows = [row for row, short in enumerate(missing) if short > 0]
-        if not rows:
-            return [self._option(place, shape, (), 0)]
         useful = [t for t in place.tasks if problem.cls[t] != alike and any(self.takes[t, row] > 0 for row in rows)]
         if not useful:
             return []

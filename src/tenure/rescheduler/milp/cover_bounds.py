@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.rescheduler.milp.node_tasks import NodeTasks
-from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
+from tenure.rescheduler.problem.definition import Ints, Mask, MoveProblem, PendingMembers
 
 NEVER = 1 << 50
 """Cost of what cannot be had."""
@@ -49,29 +49,51 @@ class CoverBounds:
         for part, tasks in there.rows(nodes[many]):
             self._bound_singly(part, tasks)
         few = nodes[~many]
-        for shape in shapes:
-            for part, tasks in there.rows(few[self.problem.allowed[shape, few]]):
-                self._cover(shape, part, tasks)
+        for part, tasks in there.rows(few):
+            shape, row = self._pairs(part)
+            step = max(1, _CHUNK // max(1, tasks.shape[1] * there.ask.shape[1]))
+            for first in range(0, len(row), step):
+                some = row[first : first + step]
+                self._cover(there.ask[shape[first : first + step]], part[some], tasks[some])
         if len(shapes) > 1:  # members may mix shapes: bounded by each resource's smallest ask
             self.least[few, 2:] = np.minimum(self.least[few, 2:], self.least[few, 1:2])
 
-    def _cover(self, shape: int, nodes: Ints, tasks: Ints) -> None:
-        """The cheapest tasks that have to go, on nodes with few of them; ``tasks`` is ``int64[nodes, tasks]``.
+    def _pairs(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Give each shape with each of the nodes on which it may cost something: shapes, and places in ``nodes``.
 
-        Only what is short for the most members counts, and only tasks that free some of that.
+        A shape costs nothing where there is room for the most members as it is; then no other is looked at there. One
+        that does not fit once all have left is not to be had.
         """
-        ask, free = self.there.ask[shape], self.there.free[:, nodes]
+        shapes, there = np.array(self.problem.shapes[self.ask.cls], np.int64), self.there
+        asked = there.ask[shapes][:, :, None]
         most = np.minimum(self.most[nodes], self.least.shape[1] - 1)
-        short = (most * ask[:, None] > free).T
+        allowed = self.problem.allowed[shapes][:, nodes]
+        fits = np.asarray((most * asked <= there.free[:, nodes]).all(axis=1) & allowed)
+        free: Mask = np.asarray(fits.any(axis=0), bool)
+        for node, members in zip(nodes[free], most[free], strict=True):
+            self.least[node, 1 : members + 1] = 0
+        shape, row = np.nonzero(allowed & ~free & (asked <= there.emptied[:, nodes]).all(axis=1))
+        return shapes[shape], row
+
+    def _cover(self, ask: Ints, nodes: Ints, tasks: Ints) -> None:
+        """The cheapest tasks that have to go for shapes on nodes with few tasks, row by row.
+
+        ``ask`` is ``int64[rows, kinds]``, ``nodes`` ``int64[rows]``, ``tasks`` ``int64[rows, tasks]``. Only what is
+        short for the most members counts, and only tasks that free some of that.
+        """
+        free = self.there.free[:, nodes].T
+        most = np.minimum(self.most[nodes], self.least.shape[1] - 1)
+        short: Mask = np.asarray(most[:, None] * ask > free, bool)
         takes = np.where((tasks >= 0)[:, :, None], self.there.takes[tasks], 0)
         cost = self.problem.cost[tasks]
-        useful = ((takes > 0) & short[:, None, :]).any(axis=2)
+        useful: Mask = np.asarray(((takes > 0) & short[:, None, :]).any(axis=2), bool)
         kind = short.argmax(axis=1)
         alone = np.take_along_axis(takes, kind[:, None, None], axis=2)[:, :, 0]
         equal = (alone == 0) | (alone == alone.max(axis=1, initial=0)[:, None])
         scarce = short.sum(axis=1)
-        simple = (scarce == 0) | ((scarce == 1) & equal.all(axis=1))
-        missing = np.arange(1, self.least.shape[1])[:, None] * ask[kind] - free[kind, np.arange(len(nodes))]
+        simple: Mask = np.asarray((scarce == 0) | ((scarce == 1) & equal.all(axis=1)), bool)
+        every = np.arange(len(nodes))
+        missing = np.arange(1, self.least.shape[1])[:, None] * ask[every, kind] - free[every, kind]
         price = _of_equals(np.where(useful, alone, 0)[simple], cost[simple], missing[:, simple])
         self._put(nodes[simple], most[simple], price)
         number = np.where(simple, -1, useful.sum(axis=1))
@@ -84,16 +106,15 @@ class CoverBounds:
                 part, index = rows[first : first + step], chosen[first : first + step]
                 freed = np.take_along_axis(takes[part][:, :, kinds], index[:, :, None], axis=1)
                 price = _of_sets(
-                    free[kinds][:, part], ask[kinds], freed, np.take_along_axis(cost[part], index, axis=1),
+                    free[part][:, kinds], ask[part][:, kinds], freed, np.take_along_axis(cost[part], index, axis=1),
                     self.least.shape[1] - 1,
                 )  # fmt: skip
                 self._put(nodes[part], most[part], price)
 
     def _put(self, nodes: Ints, most: Ints, price: Ints) -> None:
-        """Write down what members cost on some nodes, if that is less: ``int64[members, nodes]``, up to the most."""
+        """Write down what members cost on some nodes, if that is less: ``int64[members, rows]``, up to the most."""
         for members, found in enumerate(price, 1):
-            here = np.where(members <= most, found, NEVER)
-            self.least[nodes, members] = np.minimum(self.least[nodes, members], here)
+            np.minimum.at(self.least[:, members], nodes, np.where(members <= most, found, NEVER))
 
     def _bound_singly(self, nodes: Ints, tasks: Ints) -> None:
         """A bound from one resource at a time: the cheapest part of tasks that frees enough of it."""
@@ -149,16 +170,16 @@ def _of_equals(frees: Ints, cost: Ints, missing: Ints) -> Ints:
 
 
 def _of_sets(free: Ints, ask: Ints, freed: Ints, cost: Ints, width: int) -> Ints:
-    """Give the price of members by trying all sets of tasks: ``int64[members, nodes]``.
+    """Give the price of members by trying all sets of tasks: ``int64[members, rows]``.
 
-    ``free`` is ``int64[kinds, nodes]``, ``ask`` ``int64[kinds]``, ``freed`` ``int64[nodes, tasks, kinds]``, ``cost``
-    ``int64[nodes, tasks]``.
+    ``free`` and ``ask`` are ``int64[rows, kinds]``, ``freed`` is ``int64[rows, tasks, kinds]``, ``cost``
+    ``int64[rows, tasks]``.
     """
     price = sums_of_sets(cost[:, :, None])[:, :, 0]
-    room = free.T[:, None, :] + sums_of_sets(freed)
+    room = free[:, None, :] + sums_of_sets(freed)
     found = np.full((width, len(cost)), NEVER, np.int64)
     for members in range(1, width + 1):
-        fits = (room >= members * ask).all(axis=2)
+        fits = (room >= (members * ask)[:, None, :]).all(axis=2)
         found[members - 1] = np.where(fits, price, NEVER).min(axis=1)
     return found
 
