@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,17 +23,18 @@ from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
-from tenure.simulator.trace import Trace, read_trace
+from tenure.simulator.trace import Trace, read_trace, scale_load
 
 sys.path.insert(0, str(ROOT))
 from tests.simulator.textbook import Job, easy_starts, mean_bounded_slowdown, mean_wait
 
 SECOND = 1_000_000
 LOGS = {
-    "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", 100, 6_505.3, 86.44),
-    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1_152, 8_078.7, 38.77),
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", 100, 1.0, 20_000),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1_152, 1.0, 20_000),
+    "KTH-SP2, 1.6 times the load": ("KTH-SP2-1996-2.1-cln.swf.gz", 100, 1.6, 10_000),
 }
-"""File, processors, and mean wait (s) and mean bounded slowdown (10 s) of textbook EASY."""
+"""File, processors, load, and jobs/s that are wanted. With 1.6 times the load thousands of jobs wait for days."""
 ACCASIM = ROOT / ".accasim" / "bin" / "python"
 """The interpreter of the environment in which AccaSim is installed."""
 
@@ -67,10 +69,19 @@ def accasim(log: Path, processors: int) -> AccaSim | None:
     return AccaSim(found["jobs"] / found["seconds"], found["wait"])
 
 
+def whole_seconds(trace: Trace) -> Trace:
+    """Let all jobs arrive at whole seconds, as in logs: the textbook knows no others."""
+    jobs = (
+        replace(j, workload=replace(j.workload, created_at=j.workload.created_at // SECOND * SECOND))
+        for j in trace.jobs
+    )
+    return replace(trace, jobs=tuple(jobs))
+
+
 def run(name: str, folder: Path, repeats: int, results: Results) -> list[object]:
     """Simulate one log and give its row."""
-    file, processors, wait, slowdown = LOGS[name]
-    trace = read_trace(folder / file, processors=processors)
+    file, processors, load, goal = LOGS[name]
+    trace = whole_seconds(scale_load(read_trace(folder / file, processors=processors), load))
     cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
     runs, found = [], []
     for _ in range(repeats):
@@ -82,16 +93,17 @@ def run(name: str, folder: Path, repeats: int, results: Results) -> list[object]
     jobs = textbook_jobs(trace)
     expected = easy_starts(jobs, processors)
     equal = sum(starts.get(number) == start for number, start in expected.items())
-    other = accasim(folder / file, processors)
+    wait, slowdown = mean_wait(jobs, expected), mean_bounded_slowdown(jobs, expected)
+    other = accasim(folder / file, processors) if load == 1 else None
     speed = {"anchor": rounded(other.rate), "against": "AccaSim"} if other else {}
-    note = f"AccaSim's own EASY: mean wait {other.wait:,.0f} s" if other else "AccaSim is not installed"
-    results.add(f"{name}: speed", len(jobs) / took.cpu, "jobs/s", at_least=20_000, note=note, **speed)  # type: ignore[arg-type]
+    note = f"AccaSim's own EASY: mean wait {other.wait:,.0f} s" if other else ""
+    results.add(f"{name}: speed", len(jobs) / took.cpu, "jobs/s", at_least=goal, note=note, **speed)  # type: ignore[arg-type]
     results.add(f"{name}: starts that equal the textbook's", equal, "starts", anchor=len(expected),
                 against="all starts", at_least=len(expected))  # fmt: skip
-    results.add(f"{name}: mean wait", mean_wait(jobs, starts), "s", anchor=wait, against="textbook")
+    results.add(f"{name}: mean wait", mean_wait(jobs, starts), "s", anchor=rounded(wait), against="textbook")
     return [
         name, f"{len(jobs):,}", rate(len(jobs), took), f"{len(jobs) / took.cpu / other.rate:.1f}" if other else "",
-        f"{mean_wait(jobs, starts):,.1f} / {wait:,.1f}", f"{mean_bounded_slowdown(jobs, starts):.2f} / {slowdown}",
+        f"{mean_wait(jobs, starts):,.1f} / {wait:,.1f}", f"{mean_bounded_slowdown(jobs, starts):.2f} / {slowdown:.2f}",
         f"{equal:,} of {len(expected):,}",
     ]  # fmt: skip
 
@@ -108,7 +120,7 @@ def main() -> None:
     results.write()
     head = ["B5", "jobs", "jobs/s", "x AccaSim", "mean wait / textbook, s", "slowdown / textbook", "equal starts"]
     print_table("EASY: jobs/s on the clock (per second of the processor)", head, rows)
-    print("wanted: 20,000 jobs per second of the processor")
+    print("wanted: 20,000 jobs per second of the processor, 10,000 where thousands wait")
     print_memory()
 
 

@@ -71,6 +71,18 @@ def test_what_no_move_can_help_says_how_large_the_largest_hole_is():
     assert "the largest hole is 5 CPUs on b" in reason.message
 
 
+def test_the_second_of_two_is_told_that_room_is_kept_for_the_first():
+    """Either job of 8 would fit once a pod has moved, and both do not: the reason is that of both together."""
+    made = pieces()
+    later = workload("later", of=spec(cpu=8), age=100)
+    played = play(replace(made, workloads=(*made.workloads, later)))
+    assert moves(played) == [("young-0", "b", "a")]
+    reasons = {p.workload: [r.message for r in p.reasons if r.code == "NoMoveHelps"] for p in played.pending}
+    (told,) = reasons["default/later"]
+    assert told.startswith("no moves make room: ")
+    assert told.endswith("; room is kept for 1 workload served before")
+
+
 @pytest.mark.parametrize(
     "rule",
     [

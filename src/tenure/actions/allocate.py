@@ -197,3 +197,4 @@ class CyclePass(AllocationPass):
             self.context.record(task)
         self.context.settle(workload)
         self._changed.add(workload.leaf)
+        self.rivals.note_placed()

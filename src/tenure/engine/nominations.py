@@ -131,6 +131,7 @@ class BeatableNominations:
         held = [w for w in {t.workload for t in session.nominated} if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
+        self._in_vain: set[tuple[int, int, int, int, bool]] = set()
         self._last: dict[tuple[int, int], tuple[int, int, Rank | None]] = {}
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
@@ -139,15 +140,24 @@ class BeatableNominations:
         """Place a step on room that is nominated to workloads behind it; gives those that lost it, if that helps.
 
         Nominations are taken from the back, and are given back where the contender does not need the room. To be
-        asked about all that find no room, in order.
+        asked about all that find no room, in order. Where one could not take any, those cannot that stand alike and
+        come later, as long as nothing is placed.
         """
-        lost = self._beaten_by(contender, step)
+        alike = (contender.leaf, id(step.shape), step.kind, contender.priority, contender.fixed)
+        lost = [] if alike in self._in_vain else self._beaten_by(contender, step)
         if lost:
             self._passed.clear()  # the pass begins anew
             self._last.clear()
-        else:
-            self._passed.setdefault(contender.leaf, {})[step.amount] = None
+            self._in_vain.clear()
+            return lost
+        self._passed.setdefault(contender.leaf, {})[step.amount] = None
+        if step.shape is not None and all(self._may_take(contender, rival) for rival in self.workloads):
+            self._in_vain.add(alike)
         return lost
+
+    def note_placed(self) -> None:
+        """Note that something was placed: others may rank ahead of a nomination now."""
+        self._in_vain.clear()
 
     def _beaten_by(self, contender: WorkloadState, step: Demand) -> list[TaskState]:
         with self.session.scenario() as scenario:

@@ -42,7 +42,7 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
             best = found
             continue
         memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
-        _report_failure(action, contender, found[1] if not chosen else _plan(action, [contender])[1])
+        _report_failure(action, contender, found[1], len(chosen))
     if best is not None and best[1].moves and not action.carry_out(*best, chosen, "pending"):
         for contender in chosen:
             memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
@@ -88,13 +88,15 @@ def _plan(action: TriggerExecution, contenders: list[WorkloadState]) -> tuple[Pr
     return action.plan(action.movable.tasks(contenders), contenders)
 
 
-def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer) -> None:
-    """Say why no move helps: the signal for an autoscaler."""
-    names = ""
+def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, before: int) -> None:
+    """Say why no move helps, beside as many as are served before: the signal for an autoscaler."""
+    names, beside = "", ""
+    if before:
+        beside = f"; room is kept for {before} {'workload' if before == 1 else 'workloads'} served before"
     if action.state.detailed:
         counts = sorted(held(action.movable, [contender]).items())
         names = ", ".join(f"{number} by {name}" for name, number in counts)
-    _report(action, contender, answer, f"; pods held where they are: {names}" if names else "")
+    _report(action, contender, answer, beside + (f"; pods held where they are: {names}" if names else ""))
 
 
 def _report(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, external: str) -> None:
