@@ -2,11 +2,13 @@
 
 import csv
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -77,7 +79,8 @@ def test_every_combination_is_simulated_as_simulate_does(trace, run_command):
 
 @pytest.mark.usefixtures("in_this_process")
 def test_what_is_done_is_not_done_again_and_more_can_be_added(trace, run_command):
-    first = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--processes", "1")
+    first = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--processes", "1",
+             "--set", "scheduler.actions=[allocate]")  # fmt: skip
     assert run_command(*first, "--set", "scheduler.backfill=none")[0] == 0
     journal = trace / "sweep" / "results.jsonl"
     (before,) = journal.read_text().splitlines()
@@ -213,6 +216,32 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was_and_does_nothing_twice(tmp_
     after = (tmp_path / "done").read_text().split()[len(marks) :]
     assert sorted(map(int, after)) == [n for n in range(8) if key_of(n) not in known]
     assert len(journal.read_text().splitlines()) == 8
+
+
+def note_soon(task):
+    """Work that leaves a mark, and takes a few milliseconds of the processor."""
+    folder, number = task
+    until = time.process_time() + 0.005
+    while time.process_time() < until:
+        pass
+    with Path(folder, "done").open("a", encoding="utf-8") as done:
+        done.write(f"{number}\n")
+    return {}
+
+
+def interrupted_at_the_first(done, _):
+    if done:
+        raise KeyboardInterrupt
+
+
+def test_what_has_not_begun_when_a_sweep_is_interrupted_is_left(tmp_path):
+    """Its process goes on with what was handed to it already, and not with all the rest, for which nobody waits."""
+    points = [SweepPoint(key_of(n), {"n": n}, (str(tmp_path), n)) for n in range(300)]
+    with SweepJournal(tmp_path / "j.jsonl") as journal, pytest.raises(KeyboardInterrupt):
+        carry_out(points, note_soon, LocalProcesses(1), journal, interrupted_at_the_first)
+    for process in multiprocessing.active_children():
+        process.join(60)
+    assert len((tmp_path / "done").read_text().split()) < 150
 
 
 def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_writes(trace, run_command, monkeypatch):
