@@ -171,19 +171,20 @@ class Play:
         raise AssertionError(f"no rest after {cycles} cycles: {done.plan.steps}")
 
     def settle(self, live):
-        """Wait until the watches have shown what is there."""
+        """Wait until the watches have shown what is there, and note that."""
+        items = []
 
         def told():
-            items = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
+            items[:] = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
             there = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in items}
             return there == {name: r.version for (_, name), r in list(live.informers.pods.records.items())}
 
         wait_until(told, "the watches do not catch up")
-        self.note()
+        self.note(items)
 
-    def note(self):
+    def note(self, items):
         """Note where pods are, and which terminate."""
-        for item in self.stage.client.get("/api/v1/namespaces/default/pods")["items"]:
+        for item in items:
             meta, place = item["metadata"], item["spec"].get("nodeName")
             known = self.seen.setdefault(meta["uid"], (meta["name"], place))
             assert known[1] in (None, place), f"{meta['name']} was bound twice"
