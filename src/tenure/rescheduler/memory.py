@@ -68,7 +68,7 @@ class MoveMemory:
         return self._solver
 
     def let_go(self) -> None:
-        """Leave the solver, until it is asked for again, to whoever plans next.
+        """Leave the solver, until it is asked for again, to other sessions.
 
         Of a session that is not used any more it would be left only once the garbage collector has found that. Others
         started one each until then, which takes forty times as long as a small plan.
