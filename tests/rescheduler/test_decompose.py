@@ -9,17 +9,10 @@ from tenure.rescheduler.heuristic.greedy import greedy
 from tenure.rescheduler.milp import decompose
 from tenure.rescheduler.milp.cover_bounds import CoverBounds
 from tenure.rescheduler.milp.decompose import Decomposition, part_of
-from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
 
 from .problems import PATIENT, cheapest_by_force, random_problem
 from .test_planner import large
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 @pytest.fixture

@@ -68,10 +68,10 @@ class MoveMemory:
         return self._solver
 
     def let_go(self) -> None:
-        """Leave the solver, until it is asked for again, to other sessions.
+        """Leave the solver to the plans of other sessions, until it is asked for again.
 
-        Of a session that is not used any more it would be left only once the garbage collector has found that. Others
-        started one each until then, which takes forty times as long as a small plan.
+        Of a session that is not used any more it would be left only once the garbage collector has found that. Each of
+        the others would start one until then, which takes forty times as long as a small plan.
         """
         self._solver = None
         self._leave()
