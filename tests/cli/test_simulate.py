@@ -14,7 +14,7 @@ import sys
 
 import pytest
 from tests.report.simulations import read
-from tests.simulator.helpers import KTH, OPENB_NODES, PHILLY, real_trace
+from tests.simulator.helpers import OPENB_NODES, PHILLY, real_trace
 
 from tenure.cli import simulate as module
 from tenure.cli.main import main
@@ -398,15 +398,6 @@ def test_a_second_ctrl_c_does_not_wait():
         with pytest.raises(KeyboardInterrupt):
             interruption.check()
         interruption.check()
-
-
-def test_kth_with_easy_backfill_has_the_known_figures(simulate):
-    trace = real_trace(KTH)
-    code, out, _ = simulate(trace, "--processors", "100", "--set", "scheduler.backfill=easy")
-    assert code == 0
-    assert "mean wait                    6,505.3 s" in out
-    assert "mean 86.44" in out
-    assert "broken invariants            none" in out
 
 
 def test_philly_replays_with_its_virtual_clusters_as_queues(simulate):

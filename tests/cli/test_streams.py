@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tenure.cli.streams import reader_left
 
@@ -14,9 +15,14 @@ LARGE = ["generate", "--jobs", "3000", "--seed", "1"]
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
 
-def start(arguments, unbuffered="", **options):
+def start(arguments, unbuffered=None, **options):
+    """Start a command that need not be loaded first, or else, buffered or not, an interpreter for it."""
+    if unbuffered is None:
+        return preloaded.start(arguments, stderr=subprocess.PIPE, **options)
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    return subprocess.Popen([sys.executable, "-m", "tenure", *arguments], env=environment, stderr=-1, **options)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tenure", *arguments], env=environment, stderr=subprocess.PIPE, **options
+    )
 
 
 def ended(process):
@@ -33,8 +39,10 @@ COMMANDS = [
 UNBUFFERED = [["plan", EXAMPLE], ["--help"], LARGE]
 """Without a buffer it is the first write that fails, not the last: of a text, of click's own words, of much at once."""
 
+BY_AN_INTERPRETER = [(COMMANDS[0], ""), *((words, "1") for words in UNBUFFERED)]
+
 written = pytest.mark.parametrize(
-    ("arguments", "unbuffered"), [*((words, "") for words in COMMANDS), *((words, "1") for words in UNBUFFERED)]
+    ("arguments", "unbuffered"), [*((words, None) for words in COMMANDS), *BY_AN_INTERPRETER]
 )
 
 
@@ -49,8 +57,11 @@ def test_a_full_disk_is_code_3_and_one_line(arguments, unbuffered):
     assert "Exception ignored" not in errors
 
 
-@written
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [(["--help"], ""), (["validate", "--schema"], ""), (LARGE, ""), *BY_AN_INTERPRETER]
+)
 def test_a_closed_output_is_code_3(arguments, unbuffered):
+    """An interpreter that starts without one; ``test_exit_codes.py`` has every command without one."""
     command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "tenure", *map(str, arguments)]
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120)

@@ -2,11 +2,13 @@
 
 import csv
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,22 @@ from tenure.simulator.sweep.runners import LocalProcesses
 from tenure.simulator.trace import read_trace
 
 SETS = ("--set", "scheduler.reclaimMinRuntime=0,1h", "--set", "scheduler.actions=[allocate,reclaim],[allocate]")
+
+
+class InThisProcess:
+    """Works on one point after the other where it is called."""
+
+    def __init__(self, count=None):
+        self.count = count
+
+    def __call__(self, work, tasks):
+        return ((number, work(task)) for number, task in enumerate(tasks))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Have sweeps start no process, which takes the processor a second: other tests here have real ones."""
+    monkeypatch.setattr("tenure.simulator.sweep.runners.LocalProcesses", InThisProcess)
 
 
 @pytest.fixture
@@ -59,8 +77,10 @@ def test_every_combination_is_simulated_as_simulate_does(trace, run_command):
     assert 'class="range"' in page  # the seeds differ
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_what_is_done_is_not_done_again_and_more_can_be_added(trace, run_command):
-    first = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--processes", "1")
+    first = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--processes", "1",
+             "--set", "scheduler.actions=[allocate]")  # fmt: skip
     assert run_command(*first, "--set", "scheduler.backfill=none")[0] == 0
     journal = trace / "sweep" / "results.jsonl"
     (before,) = journal.read_text().splitlines()
@@ -73,6 +93,7 @@ def test_what_is_done_is_not_done_again_and_more_can_be_added(trace, run_command
     assert len(journal.read_text().splitlines()) == 3, "another cluster is another sweep"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_without_pyarrow_columns_are_csv_and_that_is_said(trace, run_command, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, out, err = run_command("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--load", "0.8,1.2", "--processes",
@@ -112,13 +133,14 @@ def test_what_is_wrong_is_said_before_anything_is_simulated(trace, run_command, 
     assert not (trace / "sweep" / "results.jsonl").exists()
 
 
-@pytest.mark.usefixtures("trace")
+@pytest.mark.usefixtures("trace", "in_this_process")
 def test_a_dask_cluster_gives_the_same_results(run_command):
+    """Over a connection, as from elsewhere; another process as a worker is in the experiment on minimum runtimes."""
     distributed = pytest.importorskip("distributed")
     command = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", "--set", "scheduler.backfill=none,easy", "--format",
                "json")  # fmt: skip
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address=None
     ) as cluster:
         done = run_command(*command, "--dask", cluster.scheduler_address, "--out", "dask")
     assert done[0] == 0, done[2]
@@ -196,11 +218,39 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was_and_does_nothing_twice(tmp_
     assert len(journal.read_text().splitlines()) == 8
 
 
-def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_writes(trace, run_command):
+def note_soon(task):
+    """Work that leaves a mark, and takes a few milliseconds of the processor."""
+    folder, number = task
+    until = time.process_time() + 0.005
+    while time.process_time() < until:
+        pass
+    with Path(folder, "done").open("a", encoding="utf-8") as done:
+        done.write(f"{number}\n")
+    return {}
+
+
+def interrupted_at_the_first(done, _):
+    if done:
+        raise KeyboardInterrupt
+
+
+def test_what_has_not_begun_when_a_sweep_is_interrupted_is_left(tmp_path):
+    """Its process goes on with what was handed to it already, and not with all the rest, for which nobody waits."""
+    points = [SweepPoint(key_of(n), {"n": n}, (str(tmp_path), n)) for n in range(300)]
+    with SweepJournal(tmp_path / "j.jsonl") as journal, pytest.raises(KeyboardInterrupt):
+        carry_out(points, note_soon, LocalProcesses(1), journal, interrupted_at_the_first)
+    for process in multiprocessing.active_children():
+        process.join(60)
+    assert len((tmp_path / "done").read_text().split()) < 150
+
+
+def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_writes(trace, run_command, monkeypatch):
     """The page byte by byte, and every column but how long each simulation took."""
     pyarrow = pytest.importorskip("pyarrow.parquet")
     command = ("sweep", "jobs.csv", "--cluster", "cluster.yaml", *SETS, "--seeds", "2", "--processes", "2")
-    assert run_command(*command, "--out", "whole")[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("tenure.simulator.sweep.runners.LocalProcesses", InThisProcess)
+        assert run_command(*command, "--out", "whole")[0] == 0
     killed = subprocess.Popen([sys.executable, "-c", "from tenure.cli.main import main; main()", *command],
                               stdout=subprocess.DEVNULL)  # fmt: skip
     journal = trace / "sweep" / "results.jsonl"

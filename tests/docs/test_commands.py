@@ -41,7 +41,7 @@ ELSEWHERE = (
     Elsewhere(r"^make demo-kubernetes$", "needs a control plane",
               "tests/kubernetes/test_demo.py::test_all_scenes_happen"),
     Elsewhere(r"KTH-SP2.*backfill=easy", "a trace that is not ours to ship",
-              "tests/cli/test_simulate.py::test_kth_with_easy_backfill_has_the_known_figures"),
+              "tests/simulator/test_easy_traces.py::test_every_start_equals_the_textbooks"),
     Elsewhere(r"openb_pod_list_default\.csv.*--inflate", "a trace that is not ours to ship",
               "tests/cli/test_simulate.py::test_openb_runs_with_its_nodes"),
     Elsewhere(r"min-runtime/run\.py --trace philly", "a trace that is not ours to ship",

@@ -13,7 +13,7 @@ from tests.engine.reference_devices import meets
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
-from tenure.engine.device_capacity import consumed_of
+from tenure.engine.device_capacity import consumed_of, is_tainted
 from tenure.engine.device_counts import BOTH, LATER
 from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError, compiled
 from tenure.engine.kept_session import KeptSession
@@ -207,6 +207,32 @@ def test_a_taint_keeps_claims_away_that_do_not_tolerate_it():
     claims = [claim("plain", asked(mode="All")), claim("bold", asked(tolerations=bears))]
     found = cluster(slices, claims, [workload("w1", "plain"), workload("w2", "bold")])
     assert planned(found) == {"w2": ("bind", "n0", {"bold": ["a"]})}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "kept_away"),
+    [
+        ({"key": "sick"}, ["valued", "going", "other"]),
+        ({"key": "sick", "value": "x"}, ["plain", "other"]),
+        ({"key": "sick", "value": "x", "effect": "NoSchedule"}, ["plain", "going", "other"]),
+        ({"key": "sick", "operator": "Exists"}, ["other"]),
+        ({"key": "sick", "operator": "Exists", "effect": "NoExecute"}, ["plain", "valued", "other"]),
+        ({"operator": "Exists"}, []),
+        ({"operator": "Exists", "effect": "NoSchedule"}, ["going"]),
+        (None, ["plain", "valued", "going", "other"]),
+    ],
+)
+def test_a_taint_of_a_device_is_tolerated_by_key_value_and_effect(toleration, kept_away):
+    """Without an effect every effect is, without a value the taint that has none; ``None`` keeps nobody away."""
+    taints = {
+        "plain": DeviceTaint(key="sick", effect="NoSchedule"),
+        "valued": DeviceTaint(key="sick", value="x", effect="NoSchedule"),
+        "going": DeviceTaint(key="sick", value="x", effect="NoExecute"),
+        "other": DeviceTaint(key="old", value="x", effect="NoSchedule"),
+        "told": DeviceTaint(key="old", value="x", effect="None"),
+    }
+    given_ = () if toleration is None else (DeviceToleration(**toleration),)
+    assert [name for name, taint in taints.items() if is_tainted([taint], given_)] == kept_away
 
 
 def test_partitions_share_the_counters_of_their_device():

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from tenure.fairness.division import divide
 from tenure.fairness.history import UsageHistory
@@ -17,7 +18,7 @@ from tenure.fairness.tree import TOP, ShareQueue, queue_tree
 from . import oracle
 from .strategies import EQUAL, Case, cases
 
-MANY = settings(max_examples=150, deadline=None)
+MANY = settings(max_examples=tries(75, 3000), deadline=None)
 
 
 def pools(case, shares):
@@ -196,10 +197,10 @@ def test_history_of_strength_0_changes_nothing(case, usage):
     assert case.shares(UsageHistory([[amount] for amount in usage], 0)) == case.shares()
 
 
-def test_shares_of_1000_random_trees_follow_the_rules():
+def test_shares_of_random_trees_follow_the_rules():
     """Deep and wide trees of up to 60 queues, several resources at once."""
     chance = random.Random(20)
-    for _ in range(1000):
+    for _ in range(tries(500, 10_000)):
         units = [chance.choice((1, 1000)) for _ in range(chance.randint(1, 3))]
         queues, request = random_tree(chance, units)
         total = [chance.randint(0, 300) * unit for unit in units]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from dataclasses import replace
 
 import pytest
-from tests.builders import SECOND, cluster, node, queue, spec, task, workload
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 from tests.effort import tries
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import Options as PlaneOptions
@@ -171,19 +172,20 @@ class Play:
         raise AssertionError(f"no rest after {cycles} cycles: {done.plan.steps}")
 
     def settle(self, live):
-        """Wait until the watches have shown what is there."""
+        """Wait until the watches have shown what is there, and note that."""
+        items = []
 
         def told():
-            items = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
+            items[:] = self.stage.client.get("/api/v1/namespaces/default/pods")["items"]
             there = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in items}
             return there == {name: r.version for (_, name), r in list(live.informers.pods.records.items())}
 
         wait_until(told, "the watches do not catch up")
-        self.note()
+        self.note(items)
 
-    def note(self):
+    def note(self, items):
         """Note where pods are, and which terminate."""
-        for item in self.stage.client.get("/api/v1/namespaces/default/pods")["items"]:
+        for item in items:
             meta, place = item["metadata"], item["spec"].get("nodeName")
             known = self.seen.setdefault(meta["uid"], (meta["name"], place))
             assert known[1] in (None, place), f"{meta['name']} was bound twice"
@@ -243,6 +245,38 @@ def test_whoever_takes_over_after_a_crash_comes_to_the_same_end(name, plane, sta
         assert found == causes, (last, ends, log)
         for pod, start in starts.items():
             assert again.running()[pod][1] == start
+
+
+def growing():
+    """One task of a workload has run for ten minutes by the API server's clock, and another is to begin."""
+    running = (NOW - time.time_ns() // 1000) // SECOND + 600
+    both = workload("both", tasks=2, of=spec(cpu=2), on=["n0"], running=running, age=running + 100, min_member=1)
+    return cluster([node("n0", cpu=8)], [both], [queue("default")], actions=("allocate",))
+
+
+def test_who_takes_over_records_the_start_of_the_workload_and_not_that_of_its_latest_pod(plane, stage):
+    """Who bound that pod has died before it could seal it; later the pod is all that is left of the workload."""
+    told = growing()
+    stage.clear()
+    stage.put(told)
+    play = Play(plane, stage, told)
+    for _ in range(9):  # each does one thing
+        play.life(1, "after")
+        if len(play.running()) == 2:
+            break
+    assert len(play.running()) == 2
+    try:
+        play.go_on()
+        wait_until(lambda: not play.alive[1].informers.pods.unsealed, "the pod is not sealed")
+        (before,) = play.observed.workloads
+        assert before.started_at == told.workloads[0].started_at
+    finally:
+        play.close()
+    stage.client.delete("/api/v1/namespaces/default/pods/both-0", {"gracePeriodSeconds": 0})
+    play.life()
+    (after,) = play.observed.workloads
+    assert [task.name for task in after.tasks] == ["both-1"]
+    assert after.started_at == before.started_at
 
 
 def test_many_crashes_in_a_row_change_nothing(plane, stage):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.effort import tries
 from tests.properties.adding_up import drawn, forbidden, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
@@ -78,11 +77,12 @@ def test_what_broke_it_once(seed):
 
 
 def test_the_clusters_are_worth_playing():
-    """They see evictions of every kind, and sets of which something follows."""
-    seen, said = set(), 0
-    for seed in range(tries(75, 150)):
+    """The first of them see evictions of every kind, and sets of which something follows."""
+    missing, said = {"quota", "consolidate", "reclaim", "preempt", "requeue"}, False
+    for seed in range(75):
         found = played(drawn(seed), CYCLES)
-        seen |= {s.cause for s in found.steps if s.action == "evict"}
-        said += len(found.follow_ups)
-    assert {"quota", "consolidate", "reclaim", "preempt", "requeue"} <= seen
-    assert said
+        missing -= {s.cause for s in found.steps if s.action == "evict"}
+        said = said or bool(found.follow_ups)
+        if said and not missing:
+            return
+    pytest.fail(f"no eviction by {sorted(missing)}" if missing else "nothing is said to follow")

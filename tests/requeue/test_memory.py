@@ -132,8 +132,9 @@ def test_the_property_above_sees_many_requeues():
     for seed in range(30):
         events = beginning(Simulation(*workload(seed)))
         evicted.append(sum(e[0] == EVICT and e[5].cause == "requeue" for e in events))
-    assert sum(n > 0 for n in evicted) >= 15
-    assert sum(n >= 5 for n in evicted) >= 8
+        if sum(n > 0 for n in evicted) >= 15 and sum(n >= 5 for n in evicted) >= 8:
+            return
+    pytest.fail(f"too few are requeued: {evicted}")
 
 
 @pytest.mark.parametrize(("trace", "lines", "nodes"), [
@@ -177,7 +178,9 @@ def test_the_property_above_sees_many_refusals():
         seen = held_against_the_play(patch)
         for seed in range(20):
             beginning(Simulation(*workload(seed)))
-    assert sum(n == 1 for n in seen) >= 30
+            if sum(n == 1 for n in seen) >= 30:
+                return
+    pytest.fail(f"too few are refused: {seen}")
 
 
 def test_candidates_that_are_ahead_of_whoever_holds_the_contender_up_are_not_played_through():

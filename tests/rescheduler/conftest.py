@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.rescheduler.milp.solver import ProcessSolver
+
+
+@pytest.fixture(scope="session")
+def solver():
+    """Give a solver, the same in all modules: several workers change between these, and each start is 0.2 s."""
+    with ProcessSolver() as process:
+        yield process
+
 
 @pytest.fixture
 def command(run_command):

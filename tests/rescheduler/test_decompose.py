@@ -1,7 +1,7 @@
 """Plans found part by part: right, no dearer than the greedy ones, the same each time, and honest about the bound."""
 
 import pytest
-from tests.effort import tries
+from tests.effort import THOROUGH, tries
 
 from tenure.rescheduler import planner
 from tenure.rescheduler.check.plan import check
@@ -9,17 +9,10 @@ from tenure.rescheduler.heuristic.greedy import greedy
 from tenure.rescheduler.milp import decompose
 from tenure.rescheduler.milp.cover_bounds import CoverBounds
 from tenure.rescheduler.milp.decompose import Decomposition, part_of
-from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import make_room
 
 from .problems import PATIENT, cheapest_by_force, random_problem
 from .test_planner import large
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 @pytest.fixture
@@ -38,8 +31,9 @@ def test_large_plans_by_parts_lie_between_bound_and_greedy(solver):
         asked = large(seed)
         quick = greedy(asked, [CoverBounds(asked, a) for a in asked.asks], 1)
         answer = make_room(asked, solver, PATIENT)
-        again = make_room(asked, solver, PATIENT)
-        assert (answer.moves, answer.certificate) == (again.moves, again.certificate)
+        if not seed or THOROUGH:
+            again = make_room(asked, solver, PATIENT)
+            assert (answer.moves, answer.certificate) == (again.moves, again.certificate)
         assert not check(asked, answer)
         certificate = answer.certificate
         assert certificate.lower_bound <= certificate.cost

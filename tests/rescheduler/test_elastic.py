@@ -3,7 +3,6 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from tests.builders import cluster, node, queue, spec, workload
 
 from tenure.actions.context import Context
@@ -13,15 +12,8 @@ from tenure.engine.snapshot import session_of
 from tenure.rescheduler.check.plan import check
 from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.memory import MoveMemory
-from tenure.rescheduler.milp.solver import ProcessSolver
 
 CORES = 8
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 def elastic(seed):

@@ -17,7 +17,6 @@ from tenure.rescheduler.check.layout import check_layout, worth_of
 from tenure.rescheduler.heuristic.local_search import LocalSearch
 from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.milp.empty_nodes import empty_nodes
-from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.build import MovableTasks, view
 from tenure.rescheduler.problem.definition import MoveBound, TaskMove
@@ -29,12 +28,6 @@ from .problems import problem
 
 HOUR = 3600 * SECOND
 PACK = LayoutTerms(whole=1.0)
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 def random_improvement(seed, terms):

@@ -30,12 +30,6 @@ def optimum(seed):
     return cheapest_by_force(random_problem(seed))
 
 
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
-
-
 def test_the_exact_plan_costs_what_the_best_of_all_plans_costs(solver):
     """And where there is no plan, it is told that there is none: never one without the other."""
     methods = set()

@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
 
-from tenure.rescheduler.milp.solver import ProcessSolver
-
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from reassignment import Balance, Layout, Reassignment
@@ -20,12 +18,6 @@ from reassignment_check import cost_of, faults_of
 from reassignment_guided import Guided
 from reassignment_parts import Part
 from reassignment_search import Search, descend
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 def small(seed, tasks=6, nodes=3):

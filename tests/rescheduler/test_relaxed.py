@@ -7,13 +7,6 @@ from hypothesis import strategies as st
 from tests.effort import tries
 
 from tenure.rescheduler.milp.program import MixedIntegerProgram
-from tenure.rescheduler.milp.solver import ProcessSolver
-
-
-@pytest.fixture(scope="module")
-def solver():
-    with ProcessSolver() as process:
-        yield process
 
 
 def knapsack(worth, weight, room, *, relaxed):

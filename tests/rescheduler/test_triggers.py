@@ -1,5 +1,6 @@
 """New nodes, hot nodes, background: what each moves, what none of them may do, and that all of it dies out."""
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from tenure.model.settings import (
     ReschedulerSettings,
 )
 from tenure.playthrough import play
+from tenure.rescheduler.milp.solver import ProcessSolver
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 ACTIONS = ("allocate", "reschedule")
@@ -168,6 +170,25 @@ def test_packing_empties_nodes_and_proves_that_no_moves_leave_more():
     (plan,) = played.moves
     assert (plan.method, plan.gap) == ("exact", 0.0)
     assert plan.gain == pytest.approx(2 * (8 * 0.05 + 8 / 2))
+
+
+def test_cycles_that_follow_each_other_start_one_solver(monkeypatch):
+    """Each knows nothing of the one before, whose session may still be there: it leaves the solver all the same."""
+    started, launch = [], ProcessSolver._launch
+
+    def launched(solver):
+        before = solver._process
+        launch(solver)
+        started.append(solver._process is not before)
+
+    monkeypatch.setattr(ProcessSolver, "_launch", launched)
+    gc.disable()
+    try:
+        play(scattered(packing()), cycles=9, every=HOUR)
+    finally:
+        gc.enable()
+    assert len(started) > 3
+    assert sum(started) <= 1
 
 
 @pytest.mark.parametrize(("least", "count"), [(0.0214, 1), (0.0107, 2), (0.0215, 0)])

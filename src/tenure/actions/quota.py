@@ -56,4 +56,5 @@ def _solve(context: Context, settings: ExactSettings, written: LinearProgram) ->
     )  # fmt: skip
     seconds = settings.time_limit / MICRO
     found = context.rescheduling.solver.solve(program, node_limit=settings.node_limit, time_limit=seconds)
+    context.rescheduling.let_go()
     return found.values.tolist() if found.optimal and found.values is not None else None

@@ -306,3 +306,13 @@ def queue_key(
     within = queues.within_guaranteed(queue, amount, allocated)
     created = inf if model.created_at is None else model.created_at
     return over, not within, -model.priority, then, now, size, created, model.name
+
+
+def in_order(session: Session, shares: QueueShares) -> list[WorkloadState]:
+    """Give all that wait, in the order in which they would be served."""
+    order = QueueOrder(session, shares, lambda _, __: False)
+    found = []
+    while (workload := order.next()) is not None:
+        found.append(workload)
+        order.pass_over(workload)
+    return found

@@ -7,7 +7,7 @@ which workload. A simulation, whose session outlives many cycles, adds what was 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.engine.nodes import NodeTable
@@ -54,6 +54,7 @@ class MoveMemory:
         self.improved: int | None = None
         self.unfinished = False
         self._solver: ProcessSolver | None = None
+        self._leave: Callable[[], object] = bool
         self._marked: tuple[NodeTable, list[int], list[tuple[int, int]], list[int]] | None = None
 
     @property
@@ -63,8 +64,17 @@ class MoveMemory:
             from tenure.rescheduler.milp.solver import leave, take_up  # noqa: PLC0415  most cycles need none
 
             self._solver = take_up()
-            weakref.finalize(self, leave, self._solver)
+            self._leave = weakref.finalize(self, leave, self._solver)
         return self._solver
+
+    def let_go(self) -> None:
+        """Leave the solver to the plans of other sessions, until it is asked for again.
+
+        Of a session that is not used any more it would be left only once the garbage collector has found that. Each of
+        the others would start one until then, which takes forty times as long as a small plan.
+        """
+        self._solver = None
+        self._leave()
 
     def rests(self, trigger: str, now: int) -> bool:
         """Whether a trigger, or a workload that got no room, is not to be looked at again yet."""

@@ -49,3 +49,4 @@ def run(state: EvictionState, memory: MoveMemory, due: DueTriggers) -> None:
     known = set(state.plan.warnings)
     state.plan.warnings += [c for c in state.plugins.complaints.values() if c not in known]
     memory.forget(state.session)
+    memory.let_go()

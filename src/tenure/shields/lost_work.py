@@ -48,17 +48,25 @@ class _Spent(NamedTuple):
     until: int
 
 
-class LossShield:
-    """The bounds of one session, as they stand since the cycle began.
+class _Protected(NamedTuple):
+    """What is protected: workloads by name and leaf queues, each by the bound that is reached, and all these leaves."""
 
-    ``leaves`` are the leaf queues in which something is protected.
-    """
+    workloads: dict[str, _Spent]
+    queues: dict[int, _Spent]
+    leaves: frozenset[int]
+
+
+NOTHING: Final = _Protected({}, {}, frozenset())
+
+
+class LossShield:
+    """The bounds of one session, as they stand since the cycle began. Most cycles evict nothing, and never ask."""
 
     def __init__(self) -> None:
-        self.leaves: frozenset[int] = frozenset()
         self._own: deque[_Loss] = deque()
-        self._workloads: dict[str, _Spent] = {}
-        self._queues: dict[int, _Spent] = {}
+        self._losses: list[_Loss] = []
+        self._session: Session | None = None
+        self._known: _Protected = NOTHING
         self._most: dict[str, tuple[Workload, int]] = {}
 
     def begin(self, session: Session, carried_out: Sequence[Charge]) -> None:
@@ -70,10 +78,24 @@ class LossShield:
         self._own.extend(_charged(session, carried_out))
         while self._own and self._own[0].at <= since:
             self._own.popleft()
-        losses = [*_logged(session, since), *self._own]
-        self._workloads = {s.whose: s for s in self._of_workloads(session, losses)} if bounds.workload else {}
-        self._queues = dict(_of_queues(session, losses)) if bounds.queue else {}
-        self.leaves = frozenset(self._queues).union(session.workloads[key].leaf for key in self._workloads)
+        self._losses = [*_logged(session, since), *self._own]
+        self._session, self._known = session if self._losses else None, NOTHING
+
+    @property
+    def leaves(self) -> frozenset[int]:
+        """The leaf queues in which something is protected."""
+        return self._protected().leaves
+
+    def _protected(self) -> _Protected:
+        """Give what is protected; worked out when it is first asked for in a cycle."""
+        session, self._session = self._session, None
+        if session is not None:
+            bounds, losses = session.settings.worth.max_lost, self._losses
+            workloads = {s.whose: s for s in self._of_workloads(session, losses)} if bounds.workload else {}
+            queues = dict(_of_queues(session, losses)) if bounds.queue else {}
+            leaves = frozenset(queues).union(session.workloads[key].leaf for key in workloads)
+            self._known = _Protected(workloads, queues, leaves)
+        return self._known
 
     def _of_workloads(self, session: Session, losses: Iterable[_Loss]) -> Iterator[_Spent]:
         """Give the workloads that have lost as much as they may, beyond what their first eviction lost.
@@ -99,9 +121,10 @@ class LossShield:
         self, session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
     ) -> Refusal | None:
         """Refuse a victim that has lost as much as it may, or whose queue has."""
-        if victim.leaf not in self.leaves or cause not in BOUNDED:
+        protected = self._protected()
+        if victim.leaf not in protected.leaves or cause not in BOUNDED:
             return None
-        reached = [self._workloads.get(victim.key), self._queues.get(victim.leaf)]
+        reached = [protected.workloads.get(victim.key), protected.queues.get(victim.leaf)]
         spent = max(filter(None, reached), key=lambda s: s.until, default=None)
         if spent is None or is_owed(session, cause, contender):
             return None

@@ -61,12 +61,6 @@ class VictimCandidates:
         beyond = () if self.beyond is None else self.beyond.refused.items()
         return sorted([*(r for c in self.candidate_leaves for r in c.refused), *beyond], key=lambda r: r[0].key)
 
-    @property
-    def refused_count(self) -> int:
-        """Number of those that were refused so far."""
-        beyond = 0 if self.beyond is None else len(self.beyond.refused)
-        return sum(len(leaf_candidates.refused) for leaf_candidates in self.candidate_leaves) + beyond
-
     def first(self, allowed: Callable[[Piece], bool] | None = None) -> Piece | None:
         """Give the piece that no set of ``allowed`` ones comes before; None if there is none, or that is not certain.
 

@@ -16,6 +16,7 @@ from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
+from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
@@ -27,7 +28,6 @@ from tenure.shields.patience import NotYet, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
-from tenure.victims.earlier_contenders import EarlierContenders
 from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.least_price import least_price
 from tenure.victims.pieces import Piece
@@ -79,9 +79,7 @@ class PreemptionPass:
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
-        self._shields = Memo[object, ShieldsBefore](
-            self._shields_before, lambda alike: (self.infeasible[alike], _refused(self.infeasible[alike][0]))
-        )
+        self._shields = Memo[object, ShieldsBefore](self._shields_before, lambda alike: self.infeasible[alike])
         self.impatient: dict[object, int] = {}
 
     @cached_property
@@ -481,8 +479,3 @@ class PreemptionPass:
         refusals += found.refusals
         later = (r.until for _, r in refusals if r.until is not None and r.until > self.session.now)
         return ShieldsBefore(refusals, shielded(self.cause, refusals) if refusals else None, min(later, default=None))
-
-
-def _refused(candidates: VictimCandidates | None) -> int:
-    """How many were refused so far."""
-    return 0 if candidates is None else candidates.refused_count

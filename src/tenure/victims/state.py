@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.memo import Memo
-from tenure.engine.order import QueueOrder
+from tenure.engine.order import in_order
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
 from tenure.engine.session import Session
@@ -117,7 +117,7 @@ class EvictionState:
 
     def __post_init__(self) -> None:
         """Begin with nothing known of the order."""
-        self.in_order = Memo(partial(_in_order, self.session), lambda _: self.session.epoch)
+        self.in_order = Memo(partial(in_order, self.session), lambda _: self.session.epoch)
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
@@ -166,13 +166,3 @@ class EvictionState:
         """List refused candidates of a contender in the plan, as far as it has room for them."""
         room = min(MOST_REFUSED, MOST_REFUSED_IN_ALL - len(self.plan.refused))
         self.plan.refused += islice(refused, max(0, room))
-
-
-def _in_order(session: Session, shares: CurrentShares) -> list[WorkloadState]:
-    """Give all that wait, in the order in which they would be served."""
-    order = QueueOrder(session, shares, lambda _, __: False)
-    found = []
-    while (workload := order.next()) is not None:
-        found.append(workload)
-        order.pass_over(workload)
-    return found

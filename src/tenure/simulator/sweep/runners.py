@@ -36,19 +36,18 @@ class LocalProcesses:
         self.count = count or os.cpu_count() or 1
 
     def __call__(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Work on all tasks; an exception of one cancels those that have not begun."""
+        """Work on all tasks; an exception, or to want no more results, cancels those that have not begun."""
         if not tasks:
             return
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads of whatever calls this
         count = min(self.count, len(tasks))
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)) as pool:
+        pool = ProcessPoolExecutor(count, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+        try:
             futures = {pool.submit(work, task): number for number, task in enumerate(tasks)}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # it waits: a pool that has gone has forgotten what it was to cancel
 
 
 def _end_with(parent: int) -> None:

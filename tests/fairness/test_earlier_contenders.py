@@ -13,8 +13,8 @@ from tests.victims.test_bounds import contenders
 from tenure.cycle import Scheduler
 from tenure.engine.order import QueueOrder
 from tenure.engine.snapshot import session_of
+from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.earlier_contenders import EarlierContenders
 from tenure.victims.room_bounds import RoomDemand
 
 
