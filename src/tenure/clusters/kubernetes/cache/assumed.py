@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
 
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
@@ -19,16 +18,23 @@ ASSUMED_SECONDS = 30.0
 _LIVING = frozenset({Phase.PENDING, Phase.GATED, Phase.BOUND, Phase.RUNNING})
 
 
+@dataclass(slots=True)
+class _Assumption:
+    """The record of a pod as it will be, and until when that is believed."""
+
+    then: PodRecord
+    until: float
+
+
 class AssumedPods:
     """The records of pods as they will be, by namespace and name.
 
     What was written is believed for `ASSUMED_SECONDS`; what is being written until it was `accepted` or taken back.
     """
 
-    def __init__(self, lock: AbstractContextManager[Any], clock: Callable[[], float] = time.monotonic) -> None:
-        self._lock = lock
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: dict[Key, tuple[PodRecord, float]] = {}
+        self._entries: dict[Key, _Assumption] = {}
 
     def __len__(self) -> int:
         """Give how many there are."""
@@ -37,17 +43,21 @@ class AssumedPods:
     def get(self, key: Key) -> PodRecord | None:
         """Give the record of a pod as it will be; None where nothing is assumed of it."""
         entry = self._entries.get(key)
-        return None if entry is None else entry[0]
+        return None if entry is None else entry.then
 
     def add(self, then: PodRecord, *, is_written: bool) -> None:
         """Assume that a pod will be so."""
-        self._entries[then.key] = then, self._clock() + ASSUMED_SECONDS if is_written else math.inf
+        self._entries[then.key] = _Assumption(then, self._clock() + ASSUMED_SECONDS if is_written else math.inf)
 
     def accepted(self, then: PodRecord) -> None:
-        """What was assumed of a pod was written; the watch has yet to show it."""
-        with self._lock:
-            if self.get(then.key) is then:
-                self._entries[then.key] = then, self._clock() + ASSUMED_SECONDS
+        """What was assumed of a pod was written; the watch has yet to show it.
+
+        Takes no lock, for which all that write would wait behind the watch of pods: an entry that was dropped meanwhile
+        is not put back by it.
+        """
+        entry = self._entries.get(then.key)
+        if entry is not None and entry.then is then:
+            entry.until = self._clock() + ASSUMED_SECONDS
 
     def drop(self, key: Key) -> None:
         """Assume nothing of a pod any more."""
@@ -62,7 +72,7 @@ class AssumedPods:
     def late(self) -> list[Key]:
         """Give of which pods something was assumed for too long."""
         now = self._clock()
-        return [key for key, (_, until) in self._entries.items() if until <= now]
+        return [key for key, entry in self._entries.items() if entry.until <= now]
 
 
 def shows(record: PodRecord, then: PodRecord) -> bool:

@@ -223,7 +223,7 @@ class PodStore:
         self.dirty: set[GroupKey] = set()
         self.calm: set[GroupKey] = set()
         self.deferred = 0
-        self.assumed = AssumedPods(self.lock, clock)
+        self.assumed = AssumedPods(clock)
         self.seals: dict[str, Seal] = {}
         self.unsealed: dict[Key, None] = {}
         self.version = 0
