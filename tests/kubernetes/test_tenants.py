@@ -677,8 +677,13 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
     switch(plane, on=True)
     try:
         # another value each time: what slipped in before they held is no change when it is written again
-        change = lambda: {"metadata": {"annotations": {keys.STARTED: str(time.monotonic_ns())}}}  # noqa: E731
-        wait_until(lambda: refused(town, "patch", f"{EVIL}/runs", change()), "the policies do not hold", 30)
+        for field, name in (("annotations", keys.STARTED), ("labels", "tenure.dev/queue")):  # each by its own policy
+            wait_until(
+                lambda field=field, name=name: refused(
+                    town, "patch", f"{EVIL}/runs", {"metadata": {field: {name: f"t{time.monotonic_ns()}"}}}
+                ),
+                "the policies do not hold", 30,
+            )  # fmt: skip
         for change in (
             {"labels": {"tenure.dev/queue": "team"}}, {"labels": {keys.POD_GROUP: "g"}},
             {"annotations": {"tenure.dev/preemptible": "false"}}, {"annotations": {keys.NOTICE: "{}"}},
