@@ -56,14 +56,20 @@ class Command:
 
     def poll(self):
         """Give the exit code, None as long as it runs."""
-        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+        if self.returncode is None and self._is_told(0):
             self.wait()
         return self.returncode
+
+    def _is_told(self, timeout):
+        """Whether it is told within seconds how it ended; `select.select` knows no descriptor above 1023."""
+        looked_at = select.poll()
+        looked_at.register(self._status, select.POLLIN | select.POLLHUP)
+        return bool(looked_at.poll(None if timeout is None else 1000 * timeout))
 
     def wait(self, timeout=None):
         """Wait for its end and give the exit code; a negative one is the signal that ended it."""
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not self._is_told(timeout):
                 raise subprocess.TimeoutExpired("tenure", timeout)
             with self._lock:  # several threads may wait for it
                 if self.returncode is None:
