@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import resource
 import statistics
 import time
 from typing import Any, cast
 
 import msgspec
 
-from common import print_table
+from common import peak_memory, print_table
 from results import Results, rounded
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
@@ -96,7 +95,7 @@ def measured(count: int, results: Results, *, has_claims: bool = False) -> list[
         began = time.process_time()
         observer.observe(NOW + 1 + number)
         changes.append(time.process_time() - began)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    most = peak_memory()
     wanted = 1 if count == 10_000 and not has_claims else None
     pods = f"{count:,} pods with claims" if has_claims else f"{count:,} pods"
     results.add(f"{pods}: listed and made into workloads", listed + times[0], "s", anchor=rounded(plain),

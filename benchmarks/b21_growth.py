@@ -14,12 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import subprocess
 import sys
 
 from b03_cycle import NOW, change, snapshot
-from common import measure, print_table
+from common import measure, peak_memory, print_table
 from results import Results, machine_speed
 from tenure.cycle import Scheduler
 from tenure.engine.session import Session
@@ -50,7 +49,7 @@ def measured(nodes: int, each: int) -> dict[str, float]:
         now = NOW + (turn + 1) * SECOND
         change(sessions[0], cluster, seed=turn + 2, share=share)
         found[next_cycle(share)] = measure(lambda now=now: scheduler.cycle(now)).cpu
-    found["memory at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["memory at most"] = peak_memory()
     return {**found, "machine": min(speed, machine_speed())}
 
 

@@ -22,6 +22,9 @@ BY_QUEUE = 6
 
 Rank = tuple[object, ...]
 
+ContenderKind = tuple[int, int, int, int, bool]
+"""Leaf, shape and kind of the step, priority, and whether it is not preemptible."""
+
 
 class TaskNomination(NamedTuple):
     """The nomination of one task."""
@@ -121,6 +124,11 @@ def beatable(workload: WorkloadState) -> list[TaskState]:
     return [] if workload.occupied() and not workload.root.satisfied(nominated=False) else nominated_tasks(workload)
 
 
+def kind_of(workload: WorkloadState, step: Demand) -> ContenderKind:
+    """Give what workloads that wait have in common that fare alike; for steps that have a shape."""
+    return workload.leaf, id(step.shape), step.kind, workload.priority, workload.fixed
+
+
 class BeatableNominations:
     """The nominations that were there when a pass began, and that may be beaten in it; each at most once."""
 
@@ -131,7 +139,7 @@ class BeatableNominations:
         held = [w for w in {t.workload for t in session.nominated} if w.leaf >= 0 and beatable(w)]
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
-        self._in_vain: set[tuple[int, int, int, int, bool]] = set()
+        self._in_vain: set[ContenderKind] = set()
         self._last: dict[tuple[int, int], tuple[int, int, Rank | None]] = {}
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
@@ -143,7 +151,7 @@ class BeatableNominations:
         asked about all that find no room, in order. Where one could not take any, those cannot that stand alike and
         come later, as long as nothing is placed.
         """
-        alike = (contender.leaf, id(step.shape), step.kind, contender.priority, contender.fixed)
+        alike = kind_of(contender, step)
         lost = [] if alike in self._in_vain else self._beaten_by(contender, step)
         if lost:
             self._passed.clear()  # the pass begins anew

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
+from tenure.engine.nominations import kind_of
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
@@ -393,7 +394,7 @@ class PreemptionPass:
         assert step is not None
         if step.shape is None or self.state.plugins.others:
             return (contender.key, step.kind)
-        return (contender.leaf, id(step.shape), step.kind, contender.priority, contender.fixed)
+        return kind_of(contender, step)
 
     def _fits_as_it_is(self, contender: WorkloadState, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
@@ -465,12 +466,11 @@ class PreemptionPass:
         if found.cut:
             text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
             state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))
-        shields = self._shields(alike)
-        if shields.reason is not None:
-            refused = shields.refusals
-            state.refuse(Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refused)
-            state.obstacle(contender.key, shields.reason)
-            state.wake_at(shields.wake)
+        refusals, reason, wake = self._shields(alike)
+        if reason is not None:
+            state.refuse(Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals)
+            state.obstacle(contender.key, reason)
+            state.wake_at(wake)
 
     def _shields_before(self, alike: object) -> ShieldsBefore:
         """Give what stands between contenders of which none can be helped, and the room that they ask for."""

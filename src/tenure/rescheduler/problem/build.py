@@ -298,14 +298,16 @@ def view(
         resources=tuple(nodes.resources[r] for r in rows), nodes=tuple(nodes.names), units=units, real=real,
     )  # fmt: skip
     utilization = NodeUtilization(session) if session.settings.rescheduler.hot_nodes.enabled else None
-    if utilization is not None and utilization.known:
+    if utilization is not None and not utilization.known:
+        utilization = None
+    if utilization is not None:
         problem, origin = with_utilization(problem, movable, utilization, cooled or {})
         classes = [classes[c] for c in origin if c < len(classes)]
     members = tuple(tuple(same) for _, same in waiting.members)
     relaxed = parts or any(t.terms is not None for t in movable) or any(t.terms is not None for m in members for t in m)
     told = by_device(session, problem, movable, classes) if parts and apart else None
     problem, devices = told or (problem, ())
-    if utilization is not None and utilization.known:
+    if utilization is not None:
         problem, devices = with_unread_kept(problem, movable, utilization, devices)
     return ProblemView(
         problem, tuple(movable), tuple(classes), members, relaxed, devices, tuple(prices), unit

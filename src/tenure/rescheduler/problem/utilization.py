@@ -26,15 +26,14 @@ PLENTY = UNLIMITED >> 20
 
 def used(task: TaskState) -> int:
     """Millicores that a task uses where it runs, and will use where it goes on."""
+    seen = reading(task)
+    return dict(task.cls.spec.requests).get(CPU, 0) if seen is None else seen
+
+
+def reading(task: TaskState) -> int | None:
+    """Millicores that a task was last seen to use; None where that is not known."""
     usage = task.model.usage
-    if usage is not None and CPU in usage:
-        return usage[CPU]
-    return dict(task.cls.spec.requests).get(CPU, 0)
-
-
-def is_read(task: TaskState) -> bool:
-    """Whether it is known what a task uses."""
-    return task.model.usage is not None and CPU in task.model.usage
+    return None if usage is None else usage.get(CPU)
 
 
 class NodeUtilization:
@@ -153,7 +152,7 @@ def with_unread_kept(
     shape, kept = problem.shape.copy(), dict[int, int]()
     for number, task in enumerate(tasks):
         here = int(problem.shape[number])
-        if not is_read(task) and utilization.limit[task.node] < PLENTY and problem.ask[here, heat]:
+        if reading(task) is None and utilization.limit[task.node] < PLENTY and problem.ask[here, heat]:
             shape[number] = kept.setdefault(here, len(problem.ask) + len(kept))
     if not kept:
         return problem, devices
