@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, steps, workload
@@ -12,6 +13,7 @@ from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import BudgetRule, DisruptionSettings
+from tenure.model.workload import Phase
 from tenure.playthrough import play
 
 HOUR = 3600
@@ -19,9 +21,9 @@ CAUSES = ("reclaim", "preempt", "requeue")
 
 
 def old(name, *, priority, size, on="n", tasks=1, gpu=False, **fields):
-    """A workload of the queue ``q`` that has run for far longer than expected."""
-    of = spec(cpu=0, gpu=size) if gpu else spec(cpu=size)
-    return workload(name, tasks=tasks, of=of, on=[on] * tasks, priority=priority, age=10 * HOUR, running=10 * HOUR,
+    """A workload of the queue ``q`` that has run for far longer than expected; ``on`` one, or a node each."""
+    of, on = spec(cpu=0, gpu=size) if gpu else spec(cpu=size), [on] * tasks if isinstance(on, str) else on
+    return workload(name, tasks=len(on), of=of, on=on, priority=priority, age=10 * HOUR, running=10 * HOUR,
                     expected_runtime=HOUR, queue="q", **fields)  # fmt: skip
 
 
@@ -113,6 +115,47 @@ def test_part_of_a_core_does_not_stay(cause):
     assert {task for task, _ in evicted(play(given))} == {"small-0", "small-1", "large-0"}
 
 
+def apart(cause, small, *others, first=4, selector=()):
+    """``small`` and ``large`` are on two nodes; ``first`` asks for all of one, ``second`` for 3 of the other."""
+    leaf = "g" if cause == "reclaim" else "q"
+    nodes = [node("a", cpu=first, labels={"disk": "ssd"}), node("b", cpu=8), *(node(n, cpu=2) for n in "cd")]
+    asking = workload("first", of=spec(cpu=first, node_selector=selector), priority=10, age=20, queue=leaf)
+    floor = queue("g", guaranteed={"cpu": 7})
+    running = [small, old("large", priority=2, size=8, on="b"), *others]
+    return cluster(nodes, [*running, asking, new("second", 3, age=10, leaf=leaf)], [queue("q"), floor],
+                   actions=("allocate", cause))  # fmt: skip
+
+
+FULL = (old("c", priority=5, size=2, on="c"), old("d", priority=5, size=2, on="d"))
+"""What keeps the two small nodes busy, and is dearer than all else."""
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_who_would_run_again_elsewhere_is_not_evicted(cause):
+    """``first`` gets room of ``large``, to which ``small`` would have had to go."""
+    given = apart(cause, old("small", priority=1, size=4, on="a"), *FULL)
+    played = play(given, cycles=3)
+    assert evicted(played) == [("large-0", "default/second")]
+    assert {(s.task, s.node) for s in played.steps if s.action == "bind"} == {("first-0", "b"), ("second-0", "b")}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_gang_that_would_be_back_in_part_and_elsewhere_in_part_stays(cause):
+    given = apart(cause, old("small", priority=1, size=2, on=["a", "c"]), FULL[1], first=2)
+    played = play(given, cycles=3)
+    assert [task for task, _ in evicted(played)] == ["large-0"]
+    assert {(s.task, s.node) for s in played.steps if s.action == "bind"} == {("first-0", "b"), ("second-0", "b")}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_who_has_to_go_for_one_that_can_be_nowhere_else_is_evicted(cause):
+    """Only one node has the disk that ``first`` asks for, so ``small`` begins again elsewhere."""
+    given = apart(cause, old("small", priority=1, size=4, on="a"), *FULL, selector=(("disk", "ssd"),))
+    played = play(given, cycles=3)
+    assert {task for task, _ in evicted(played)} == {"small-0", "large-0"}
+    assert ("first-0", "a") in {(s.task, s.node) for s in played.steps if s.action == "bind"}
+
+
 @pytest.mark.parametrize("cause", CAUSES)
 def test_surplus_that_would_be_back_stays(cause):
     """Of an elastic workload the surplus goes first: all of it for the first, and what is left over lets some stay."""
@@ -145,29 +188,39 @@ def test_it_counts_in_no_budget_from_the_next_cycle_on():
 
 
 def drawn(seed):
-    """One or two nodes full of jobs of many sizes, and a few urgent ones."""
+    """A few nodes full of jobs of many sizes, of one or two tasks, and a few urgent ones."""
     rng = random.Random(seed)
     cause = rng.choice(CAUSES)
-    nodes = [node(f"n{i}", cpu=24) for i in range(rng.choice([1, 1, 2]))]
+    nodes = [node(f"n{i}", cpu=rng.choice([8, 24])) for i in range(rng.choice([1, 2, 3]))]
+    free = {n.name: dict(n.allocatable)["cpu"] // 1000 for n in nodes}
     running = []
-    for where in nodes:
-        free = 24
-        while free and len(running) < 12:
-            size = min(free, rng.randint(1, 9))
-            running.append(old(f"r{len(running)}", priority=rng.randint(0, 4), size=size, on=where.name))
-            free -= size
+    while any(free.values()) and len(running) < 12:
+        here = [n for n, left in free.items() if left]
+        on = [rng.choice(here) for _ in range(rng.choice([1, 1, 2]))]
+        size = min(rng.randint(1, 9), *(free[n] // on.count(n) for n in on))
+        if size:
+            running.append(old(f"r{len(running)}", priority=rng.randint(0, 4), size=size, on=on))
+        for name in on:
+            free[name] -= size
     leaf = "g" if cause == "reclaim" else "q"
     asking = [new(f"w{i}", rng.randint(1, 6), age=i, leaf=leaf) for i in range(rng.randint(2, 4))]
-    return cluster(nodes, [*running, *asking], [queue("q"), queue("g", guaranteed={"cpu": 24})],
+    return cluster(nodes, [*running, *asking], [queue("q"), queue("g", guaranteed={"cpu": 72})],
                    actions=("allocate", cause), backfill=rng.choice(["none", "none", "easy"]))  # fmt: skip
 
 
 def seated_again(played):
-    """Give who had its place back by the first plans that evict nothing more, though nothing else happened."""
+    """Give who had its place back by the first plans that evict nothing more, though nothing else happened.
+
+    Of a gang all tasks have: one may have to go because another's place was needed.
+    """
     last = max((s.cycle for s in played.steps if s.action == "evict"), default=-1)
     gone = {(s.workload, s.task): s.node for s in played.steps if s.action == "evict" and s.cycle == last}
-    return [s.task for s in played.steps
-            if s.action == "bind" and s.cycle > last and gone.get((s.workload, s.task)) == s.node]  # fmt: skip
+    back = {(s.workload, s.task): s.node for s in played.steps if s.action == "bind" and s.cycle > last}
+    return {
+        workload
+        for workload in {w for w, _ in gone}
+        if all(back.get(task) == node for task, node in gone.items() if task[0] == workload)
+    }
 
 
 def test_nobody_is_evicted_and_has_its_place_back():
@@ -175,3 +228,55 @@ def test_nobody_is_evicted_and_has_its_place_back():
     assert {
         seed: found for seed in range(tries(200, 4000)) if (found := seated_again(play(drawn(seed), cycles=6)))
     } == {}
+
+
+def not_needed(given):
+    """Give the victims of a plan without which all find a place who find one by it.
+
+    That is tried on the cluster as it is when all the others have gone, by allocation alone. Those are where they land
+    who were moved, or were promised room on other nodes than a victim's.
+    """
+    plan = play(given).steps
+    moved = {s.workload: s.to for s in plan if s.to is not None}
+    victims = {s.workload for s in plan if s.action == "evict"} - moved.keys()
+    promised = {s.workload: s.node for s in plan if s.action == "nominate"} | moved
+    served, found = _served(given, victims, promised), []
+    for stays in sorted(victims):
+        nodes = {t.node for w in given.workloads if w.key == stays for t in w.tasks}
+        if not nodes.isdisjoint(moved.values()):
+            continue  # a moved task has its place already
+        fixed = {w: node for w, node in promised.items() if w != stays and (w in moved or node not in nodes)}
+        without = _served(given, victims - {stays}, fixed)
+        found += [stays] if served <= without | {stays} else []
+    return found
+
+
+def _served(given, gone, fixed):
+    """Give who is placed by allocation once some wait whose tasks are leaving, and some are on the nodes they have."""
+    workloads = [_waiting(w) if w.key in gone else _placed(w, fixed[w.key]) if w.key in fixed else w
+                 for w in given.workloads]  # fmt: skip
+    workloads += [_leaving(w) for w in given.workloads if w.key in gone]
+    settings = replace(given.settings, actions=("allocate",))
+    played = play(replace(given, workloads=tuple(workloads), settings=settings))
+    return {s.workload for s in played.steps if s.action in ("bind", "nominate")} | fixed.keys()
+
+
+def _placed(given, where):
+    tasks = tuple(replace(t, phase=Phase.RUNNING, node=where) for t in given.tasks)
+    return replace(given, tasks=tasks, started_at=NOW)
+
+
+def _waiting(given):
+    tasks = tuple(replace(t, phase=Phase.PENDING, node=None, started_at=None) for t in given.tasks)
+    return replace(given, tasks=tasks, started_at=None)
+
+
+def _leaving(given):
+    tasks = tuple(replace(t, phase=Phase.TERMINATING, terminating_since=NOW) for t in given.tasks)
+    return replace(given, name=f"gone-{given.name}", tasks=tasks)
+
+
+def test_nobody_is_evicted_who_is_not_needed():
+    """Without any one of the victims somebody would not get the place that the plan promises."""
+    seeds = [s for s in range(tries(200, 4000)) if drawn(s).settings.backfill == "none"]
+    assert {seed: found for seed in seeds if (found := not_needed(drawn(seed)))} == {}

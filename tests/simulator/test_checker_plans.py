@@ -60,6 +60,33 @@ def test_a_plan_that_contradicts_itself_or_the_one_before(events, kind):
 
 
 @pytest.mark.parametrize(
+    ("core", "found"),
+    [
+        (3, {}),  # the core goes whole, and one of its places is needed
+        (1, {plans.SEATED_AGAIN: 1}),  # of two surplus tasks one would have done
+    ],
+)
+def test_part_of_a_core_may_be_back_and_surplus_may_not(core, found):
+    """Two of three tasks that were evicted are back, or of two surplus tasks one."""
+    log = EventLog([gang("a", 3, spec(1), min_member=core), gang("b", 1, spec(2))])
+    gone = (1, 2) if core == 1 else (0, 1, 2)
+    log.submit(0, 0)
+    log.submit(0, 1)
+    log.plan()
+    for task in range(3):
+        log.bind(SECOND, 0, task, 0)
+    log.plan()
+    for task in gone:
+        log.evict(5 * SECOND, 0, task, "reclaim", 1)
+    log.plan()
+    log.bind(6 * SECOND, 1, 0, 0)
+    for task in gone:
+        if task == 2 or core > 1:
+            log.bind(6 * SECOND, 0, task, 1 if task == 0 else 0)
+    assert check(log, NODES).by_kind == found
+
+
+@pytest.mark.parametrize(
     "between",
     [
         (("end", 6, 1, 0),),

@@ -82,21 +82,23 @@ class Context:
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""
+        self.plan.steps.append(self.step_of(task))
+
+    def step_of(self, task: TaskState) -> PlanStep:
+        """Give the step that places a task where it is bound or nominated."""
         bound = task.node >= 0
         node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
-        self.plan.steps.append(
-            PlanStep(
-                "bind" if bound else "nominate",
-                task.workload.key,
-                task.model.name,
-                self.session.nodes.names[node],
-                task.index,
-                node,
-                devices,
-                self.cycle,
-                volumes=self.session.volumes_of(task),
-                claims=self.session.devices_of(task),
-            )
+        return PlanStep(
+            "bind" if bound else "nominate",
+            task.workload.key,
+            task.model.name,
+            self.session.nodes.names[node],
+            task.index,
+            node,
+            devices,
+            self.cycle,
+            volumes=self.session.volumes_of(task),
+            claims=self.session.devices_of(task),
         )
 
     def settle(self, workload: WorkloadState) -> None:

@@ -1,21 +1,25 @@
 """Takes back, at the end of a cycle, what its plan evicts and does not need (spec: choosing victims, "reprieve").
 
 Each set of victims is the best for its contender as things were after the sets before it. What one of them frees beyond
-its contender's need may be room for a victim of an earlier one, which would have its place back as soon as all is
-carried out: it would lose its work for nothing. Such a victim stays. What is judged is the whole plan, whatever causes
-its evictions have: all that wait are served in order, and what then lands where it stood is not evicted.
+its contender's need may be room for those of an earlier one, or for a victim of that, which would run again as soon as
+all is carried out: such a victim lost its work for nothing. It stays where it is, and those who were promised its room
+get other room. What is judged is the whole plan, whatever causes its evictions have: a victim stays if then, all that
+wait being served in order, nobody loses a promise, and all are placed who would be without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from tenure.actions.context import Context
-from tenure.engine.allocation import serve
+from tenure.engine.allocation import promise, serve
+from tenure.engine.cost import MICRO
 from tenure.engine.notices import recall
-from tenure.engine.plan import EVICTING, PlanStep
-from tenure.engine.session import Session
+from tenure.engine.plan import EVICTING
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run import is_back
@@ -24,99 +28,179 @@ from tenure.victims.state import EvictionState
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
 """Causes that evict for a contender, and move nothing."""
 
+MOST_TRIED: Final = 64
+"""How often it is tried, in one cycle, whether all are served if some victims stay."""
+
 
 def reprieve(context: Context, settled: Collection[str]) -> None:
-    """Let victims stay that would land where they stand; not those that were told of it before and have ``settled``."""
+    """Let victims stay that a plan does not need; not those that were told of it before and have ``settled``."""
     state = context.evictions
-    if state is None or state.plan is not context.plan:
-        return
-    while _reprieve_some(context, state, settled):
-        """Beside a reservation, what runs on may let another be served as well."""
+    if state is not None and state.plan is context.plan:
+        Reprieve(context, state, settled).run()
 
 
-def _reprieve_some(context: Context, state: EvictionState, settled: Collection[str]) -> bool:
-    """Let all stay for which there is a place as things are; gives whether there are any."""
-    going = [t for t in _going(state) if t.workload.key not in settled]
-    if not any(context.placer.fits_later(task, task.leaving) for task in going):
-        return False
-    stay = [(w, tasks) for w, tasks in _landing_at_home(context, going).items() if _stay(context, w, tasks)]
-    for workload, tasks in stay:
-        _take_back(context, state, workload, tasks)
-    return bool(stay)
+class Reprieve:
+    """The victims of a finished plan, and what is done to let some of them stay.
 
-
-def _going(state: EvictionState) -> list[TaskState]:
-    """Give the tasks that a plan evicts for a contender, and to which it gives no other place."""
-    workloads, found = state.session.workloads, dict[TaskState, None]()
-    for step in state.plan.steps:
-        if step.action in EVICTING and step.cause in FOR_A_CONTENDER and step.workload not in state.moved:
-            found[workloads[step.workload].tasks[step.task_index]] = None
-    return [t for t in found if t.leaving >= 0 and t.nominated < 0 and not t.stuck and t not in state.lapsed]
-
-
-def _landing_at_home(context: Context, going: Sequence[TaskState]) -> dict[WorkloadState, list[TaskState]]:
-    """Give, by workload, the tasks that are served where they stand once all that is decided has come true."""
-    session, placer = context.session, context.placer
-    found: dict[WorkloadState, list[TaskState]] = {}
-    with session.scenario():
-        session.new_epoch()
-        placer.own = "first"
-        try:
-            serve(session, placer, context.fairness.now())
-        finally:
-            placer.own = "any"
-        for task in filter(is_back, going):
-            found.setdefault(task.workload, []).append(task)
-    return found
-
-
-def _stay(context: Context, workload: WorkloadState, tasks: Sequence[TaskState]) -> bool:
-    """Let tasks of one workload run on; False, and nothing is done, if it would be part of a core, or room is lacking.
-
-    Whole GPUs of theirs that were promised are exchanged for others of the same node.
+    ``victims``: what is tried together: all that one contender needs, each workload, and each surplus task; each time
+    the dearest first. ``served``: how many tasks of each workload would be placed once all that is decided has come
+    true.
     """
-    session, placer = context.session, context.placer
-    with session.scenario() as scenario:
-        promised = _promised_on(session, tasks)
-        for other, _ in promised:
-            session.withdraw(other)
+
+    def __init__(self, context: Context, state: EvictionState, settled: Collection[str]) -> None:
+        self.context = context
+        self.state = state
+        self.session = context.session
+        self.placer = context.placer
+        self.moved = {(s.workload, s.task_index) for s in context.plan.steps if s.to is not None}
+        self.victims = _victims(state, settled)
+        self.tries = MOST_TRIED
+        self.served = Counter[WorkloadState]()
+        self._look()
+
+    def run(self) -> None:
+        """Let all stay that may: what runs on may, beside a reservation, let another be served as well."""
+        if not any(any(True for _ in self._ways(tasks)) for tasks in self.victims):
+            return
+        with self.session.scenario():
+            self.served = Counter(t.workload for t in self._serve())
+        while self._some_stay():
+            """Look at the others again."""
+
+    def _some_stay(self) -> bool:
+        """Let those stay that may as things are; gives whether there are any."""
+        found = False
+        for number in range(len(self.victims)):
+            tasks = self.victims[number]
+            if any(self.tries and self._stay(tasks, promised) for promised in self._ways(tasks)):
+                for workload in dict.fromkeys(t.workload for t in tasks):
+                    _take_back(self.context, self.state, workload, [t for t in tasks if t.workload is workload])
+                self.victims = [tuple(t for t in others if t not in tasks) for others in self.victims]
+                self._look()
+                found = True
+        return found
+
+    def _look(self) -> None:
+        """Note by node what is promised by this plan, but where moved tasks land; and what room is left in all."""
+        nodes = self.session.nodes
+        self._left = np.maximum(nodes.room[nodes.rows :], 0).sum(axis=1)
+        self._promised: dict[int, list[TaskState]] = defaultdict(list)
+        for task in self.session.nominated:
+            if task not in self.context.paid and (task.workload.key, task.index) not in self.moved:
+                self._promised[task.nominated].append(task)
+
+    def _ways(self, tasks: Sequence[TaskState]) -> Iterator[list[TaskState]]:
+        """Give the promises to withdraw if some tasks are to stay: none, then all on their nodes; () if they cannot."""
+        nodes, asked = self.session.nodes, self._left * 0
         for task in tasks:
-            recall(session, task)
-        session.refresh(workload)
-        if not workload.root.satisfied(nominated=False):
-            return False
-        for other, node in promised:
-            if not placer.fits_later(other, node):
+            asked += task.cls.takes(task.leaving, nodes)
+            if task.nominated >= 0:
+                asked -= task.cls.takes(task.nominated, nodes)
+        if not tasks or (asked > self._left).any():
+            return
+        if self._fit(tasks):
+            yield []
+        stay, here = {t.workload for t in tasks}, {t.leaving for t in tasks}
+        promised = [t for node in here for t in self._promised.get(node, ()) if t.workload not in stay]
+        if promised and any(t.nominated >= 0 or self.placer.find(t)[0] >= 0 for t in (*tasks, *promised)):
+            yield sorted(promised, key=lambda t: (t.workload.key, t.index))
+
+    def _fit(self, tasks: Sequence[TaskState]) -> bool:
+        """Whether tasks fit where they stand beside all that is promised."""
+        with self.session.scenario():
+            for task in tasks:
+                if task.nominated >= 0:
+                    self.session.withdraw(task)
+            return all(map(self.placer.stay, tasks))
+
+    def _stay(self, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
+        """Let tasks run on, and serve those again from whom a promise is withdrawn.
+
+        False, and nothing is done, if some would be part of a core, or if not all are served that should be.
+        """
+        session = self.session
+        stay = dict.fromkeys(t.workload for t in tasks)
+        self.tries -= 1
+        with session.scenario() as scenario:
+            for other in (*promised, *(t for t in tasks if t.nominated >= 0)):
+                session.withdraw(other)
+            for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
+                session.refresh(whose)
+            for task in tasks:
+                if not self.placer.stay(task):
+                    return False
+                recall(session, task)
+            for workload in stay:
+                session.refresh(workload)
+            if not all(w.root.satisfied(nominated=False) for w in stay) or not self._all_served(stay, promised):
                 return False
-            placer.put(other, node, bindable=False)
-        for whose in dict.fromkeys(other.workload for other, _ in promised):
-            session.refresh(whose)
-        scenario.keep()
-    _rewrite(context.plan.steps, [other for other, _ in promised])
-    return True
+            scenario.keep()
+        _rewrite(self.context, promised)
+        return True
+
+    def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
+        """Serve those from whom a promise was withdrawn; False if one has no place, or another has none any more."""
+        session, placed = self.session, self._serve()
+        served = Counter(t.workload for t in placed)
+        wanted = self.served + Counter(t.workload for t in promised)
+        others = set(placed) - set(promised)
+        if any(n > served[w] for w, n in wanted.items() if w not in stay):
+            return False
+        if len(placed) - len(others) < len(promised) or any(map(is_back, promised)):
+            return False
+        for task in placed:
+            if task in others:
+                session.withdraw(task)
+        for workload in dict.fromkeys(t.workload for t in placed):
+            session.refresh(workload)
+        promise(session, promised)
+        self.served = served - Counter(t.workload for t in promised)
+        return True
+
+    def _serve(self) -> list[TaskState]:
+        """Serve all that wait, in order; gives what is placed."""
+        self.session.new_epoch()
+        return serve(self.session, self.placer, self.context.fairness.now()).placed
 
 
-def _promised_on(session: Session, tasks: Iterable[TaskState]) -> list[tuple[TaskState, int]]:
-    """Give the tasks that were promised whole GPUs which some tasks hold, each with the node."""
-    held = {(t.leaving, device) for t in tasks for device in t.leaving_devices if t.cls.milli is None}
-    found = [t for t in session.nominated if any((t.nominated, device) in held for device in t.nominated_devices)]
-    return [(t, t.nominated) for t in sorted(found, key=lambda t: (t.workload.key, t.index))]
+def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskState, ...]]:
+    """Give what a plan evicts, by contender, by workload and by surplus task, each time the dearest first.
+
+    What moves for a contender stays only if all do that give way to it: what would follow was judged with the move.
+    """
+    workloads, costs = state.session.workloads, Counter[tuple[int, object]]()
+    sets: dict[tuple[int, object], list[TaskState]] = {}
+    for step in state.plan.steps:
+        if step.action not in EVICTING or step.cause not in FOR_A_CONTENDER or step.workload in settled:
+            continue
+        workload = workloads[step.workload]
+        task = workload.tasks[step.task_index]
+        if task.leaving < 0 or task.stuck or task in state.lapsed:
+            continue
+        units: list[tuple[int, object]] = [(0, (step.beneficiary, step.cause))]
+        units += [(1, workload)] if step.to is None else []
+        units += [(2, task)] if step.to is None and workload.root.satisfied(nominated=False) else []
+        for unit in units:
+            sets.setdefault(unit, []).append(task)
+            costs[unit] += round(step.cost * MICRO)
+    in_turn = sorted(sets, key=lambda unit: (unit[0], -costs[unit]))
+    return list({tuple(sets[unit]): None for unit in in_turn})
 
 
-def _rewrite(steps: list[PlanStep], promised: Sequence[TaskState]) -> None:
-    """Write the devices into a plan that were promised in the end."""
-    devices = {(t.workload.key, t.index): t.nominated_devices for t in promised}
+def _rewrite(context: Context, promised: Sequence[TaskState]) -> None:
+    """Write into the plan which places were promised in the end."""
+    steps, by_task = context.plan.steps, {(t.workload.key, t.index): t for t in promised}
     for number, step in enumerate(steps):
-        found = devices.get((step.workload, step.task_index))
-        if found is not None and step.action == "nominate":
-            steps[number] = step._replace(devices=found)
+        task = by_task.get((step.workload, step.task_index))
+        if task is not None and step.action == "nominate":
+            steps[number] = context.step_of(task)
 
 
 def _take_back(context: Context, state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]) -> None:
     """Strike evictions from the plan, and from what is known of the workload."""
     session, plan = context.session, context.plan
     stays = {(t.workload.key, t.index) for t in tasks}
-    plan.steps[:] = [s for s in plan.steps if s.action not in EVICTING or (s.workload, s.task_index) not in stays]
+    plan.steps[:] = [s for s in plan.steps if (s.workload, s.task_index) not in stays]
     state.plugins.budgets.take_back(tasks)
     times, left = state.before[workload], [s for s in plan.steps if s.action in EVICTING and s.workload == workload.key]
     workload.started_at, workload.evictions = times.started_at, times.evictions

@@ -133,7 +133,7 @@ class Placer:
 
     def _one(self, task: TaskState, allowed: Mask | None) -> bool:
         if task.leaving >= 0 and self.own != "any":
-            if self.own == "first" and self._stays(task, allowed):
+            if self.own == "first" and self.stay(task, allowed):
                 return True
             if self.own == "never" and not self._other_devices(task):
                 allowed = np.ones(len(self.nodes), bool) if allowed is None else allowed.copy()
@@ -147,7 +147,7 @@ class Placer:
         self.put(task, node, bindable=bindable)
         return self.remaining is None or self.remaining.take(task)
 
-    def _stays(self, task: TaskState, allowed: Mask | None) -> bool:
+    def stay(self, task: TaskState, allowed: Mask | None = None) -> bool:
         """Promise an evicted task the place that it still holds, if that is free otherwise."""
         node, devices = task.leaving, task.leaving_devices
         if (allowed is not None and not allowed[node]) or not self.fits_later(task, node):

@@ -60,7 +60,7 @@ def _states(history: CheckedLog) -> _States:
     running = sum_by_group(np.where(kind == BIND, 1, -1), first)
     ended = sum_by_group((kind == END).astype(np.int64), first)
     moving = sum_by_group(_moving(history, order), first)
-    core = np.array([_core(workload) for workload in history.workloads] or [0], dtype=np.int64)
+    core = np.array([core_of(workload) for workload in history.workloads] or [0], dtype=np.int64)
     whole = running + ended + moving >= core[job]
     grouped = np.array([bool(workload.sub_groups) for workload in history.workloads] or [False], dtype=np.bool_)
     if grouped.any():
@@ -68,8 +68,8 @@ def _states(history: CheckedLog) -> _States:
     return _States(order, job, running, whole, first)
 
 
-def _core(workload: Workload) -> int:
-    """Tasks of the core. Where there are subgroups and no ``minMember``, the subgroups alone decide."""
+def core_of(workload: Workload) -> int:
+    """Give how many tasks its core has. Where there are subgroups and no ``minMember``, the subgroups alone decide."""
     if workload.min_member is not None:
         return workload.min_member
     return 0 if workload.sub_groups else len(workload.tasks)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from tenure.simulator.checks.columns import OF_TASKS, CheckedLog, Ints
 from tenure.simulator.checks.evictions import FOR_SOMEBODY
 from tenure.simulator.checks.findings import ViolationCollector
-from tenure.simulator.checks.gangs import MOVES
+from tenure.simulator.checks.gangs import MOVES, core_of
 from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EvictionDetails
 
 BOTH = "task bound and evicted in one plan"
@@ -37,9 +39,29 @@ def check_plans(history: CheckedLog, findings: ViolationCollector) -> None:
     stood = [i for i in back if task[i - 1] == task[i] and _one_place(history, int(order[i - 1]), int(order[i + 1]))]
     _tell(history, findings, RESTARTED, order[[i + 1 for i in stood if together[i]]])
     unchanged = _Unchanged(history)
-    again = [i + 1 for i in stood if not together[i] and unchanged.between(int(order[i]), int(order[i + 1]))]
-    _tell(history, findings, SEATED_AGAIN, order[again])
+    again = [i for i in stood if not together[i] and unchanged.between(int(order[i]), int(order[i + 1]))]
+    for_nothing = _for_nothing(history, order[again])
+    _tell(history, findings, SEATED_AGAIN, order[[i + 1 for i in again if int(order[i]) in for_nothing]])
     _check_time(history, findings)
+
+
+def _for_nothing(history: CheckedLog, evicted: Ints) -> set[int]:
+    """Give those of some evictions that were not needed if their tasks had their places back.
+
+    A core goes whole: part of one may have to go because the place of another part is needed.
+    """
+    columns = history.columns
+    of_plan = Counter(
+        zip(columns.job[columns.kind == EVICT].tolist(), columns.plan[columns.kind == EVICT].tolist(), strict=True)
+    )
+    back = Counter(zip(columns.job[evicted].tolist(), columns.plan[evicted].tolist(), strict=True))
+    found = set()
+    for position in evicted.tolist():
+        job, plan = int(columns.job[position]), int(columns.plan[position])
+        gone = of_plan[job, plan]
+        if gone <= history.tasks.sizes[job] - core_of(history.workloads[job]) or back[job, plan] == gone:
+            found.add(position)
+    return found
 
 
 def _one_place(history: CheckedLog, first: int, second: int) -> bool:
