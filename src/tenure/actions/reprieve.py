@@ -2,9 +2,9 @@
 
 Each set of victims is the best for its contender as things were after the sets before it. What one of them frees beyond
 its contender's need may be room for those of an earlier one, or for a victim of that, which would run again as soon as
-all is carried out: such a victim lost its work for nothing. It stays where it is, and those who were promised its room
-get other room. What is judged is the whole plan, whatever causes its evictions have: a victim stays if then, all that
-wait being served in order, nobody loses a promise, and all are placed who would be without it.
+all is carried out: such a victim lost its work for nothing. It stays where it is, and what its room was promised to gets
+other room. What is judged is the whole plan, whatever causes its evictions have: a victim stays if then, all that wait
+being served in order, no promise is lost, and all are placed that would be without it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Reprieve:
             return all(map(self.placer.stay, tasks))
 
     def _stay(self, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
-        """Let tasks run on, and serve those again from whom a promise is withdrawn.
+        """Let tasks run on, and serve again what a promise is withdrawn from.
 
         False, and nothing is done, if some would be part of a core, or if not all are served that should be.
         """
@@ -127,7 +127,8 @@ class Reprieve:
             for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
                 session.refresh(whose)
             for task in tasks:
-                if not self.placer.stay(task):
+                workload, amount = task.workload, task.cls.amount_at(task.leaving, session.nodes)
+                if not session.queues.admits(workload.leaf, amount, fixed=workload.fixed) or not self.placer.stay(task):
                     return False
                 recall(session, task)
             for workload in stay:
@@ -139,7 +140,7 @@ class Reprieve:
         return True
 
     def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
-        """Serve those from whom a promise was withdrawn; False if one has no place, or another has none any more."""
+        """Serve what a promise was withdrawn from; False if some of it has no place, or another has none any more."""
         session, placed = self.session, self._serve()
         served = Counter(t.workload for t in placed)
         wanted = self.served + Counter(t.workload for t in promised)
