@@ -2,9 +2,9 @@
 
 Each set of victims is the best for its contender as things were after the sets before it. What one of them frees beyond
 its contender's need may be room for those of an earlier one, or for a victim of that, which would run again as soon as
-all is carried out: such a victim lost its work for nothing. It stays where it is, and its room was promised in vain: the
-contender gets other room. What is judged is the whole plan, whatever causes its evictions have: a victim stays if then,
-all that wait being served in order, no promise is lost, and all are placed that would be without it.
+all is carried out: such a victim lost its work for nothing. It stays where it is, and what was promised its room gets
+other room. What is judged is the whole plan, whatever causes its evictions have: a victim stays if then, all that wait
+being served in order, no promise is lost, and all are placed that would be without it.
 """
 
 from __future__ import annotations
