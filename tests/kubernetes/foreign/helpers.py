@@ -68,6 +68,17 @@ def nodes_of(client, name):
     return [p["spec"]["nodeName"] for p in pods_of(client, name) if p["spec"].get("nodeName")]
 
 
+def seen(client, *names):
+    """Say where the pods of workloads are and what is kept, for a wait that is in vain."""
+    pods = [p for name in names for p in pods_of(client, name)]
+    told = [
+        f"{p['metadata']['name']} on {p['spec'].get('nodeName')}, deleted {p['metadata'].get('deletionTimestamp')}, "
+        f"{p['metadata'].get('annotations')}, {p['status'].get('conditions')}"
+        for p in pods
+    ]
+    return "\n".join([*told, f"tainted {tainted(client)}, kept {record(client)}"])
+
+
 def is_ready(node):
     """Whether pods may land on a node."""
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))

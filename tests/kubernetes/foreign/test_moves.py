@@ -20,6 +20,7 @@ from tests.kubernetes.foreign.helpers import (
     place,
     record,
     replicas,
+    seen,
     settle,
     small,
     status_of,
@@ -101,7 +102,11 @@ def test_a_plan_of_several_waves_goes_wave_by_wave_and_what_it_frees_on_the_way_
     client.create(SETS, replicas("large", 9, **only("node-0")))
     client.create(SETS, thieves(2, **only("node-0", "node-1")))
     with running(kubeconfig, tmp_path) as scheduler:
-        wait_until(lambda: bound(client, "large") == 1, lambda: scheduler.log.read_text()[-3000:], 60)
+        wait_until(
+            lambda: bound(client, "large") == 1,
+            lambda: scheduler.log.read_text()[-3000:] + seen(client, "large", "first", "second", "thief"),
+            60,
+        )
         wait_until(lambda: nothing_is_left(client), lambda: f"{tainted(client)} {record(client)}", 60)
         evicted = [line for line in scheduler.lines() if line["message"] == "evicted"]
     assert [line["workload"] for line in evicted] == ["default/second", "default/first"]
