@@ -167,6 +167,15 @@ def test_surplus_that_would_be_back_stays(cause):
     assert not [s for s in played.steps if s.action == "bind" and s.task in gone]
 
 
+@pytest.mark.parametrize("cause", ["reclaim", "preempt"])
+def test_a_core_stays_without_the_surplus(cause):
+    """All of an elastic workload goes for the first, and what the second leaves over is room for its core."""
+    small = old("small", priority=1, size=2, tasks=2, min_member=1)
+    played = play(crowded(cause, small, old("large", priority=2, size=5)), cycles=3)
+    assert {task for task, _ in evicted(played)} == {"small-1", "large-0"}
+    assert {s.task for s in played.steps if s.action == "bind"} == {"first-0", "second-0"}
+
+
 def test_it_is_not_told_to_go():
     """Nor is a notice given."""
     played = play(two("preempt", eviction_notice=300 * SECOND))

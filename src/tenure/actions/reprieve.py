@@ -72,10 +72,11 @@ class Reprieve:
         found = False
         for number in range(len(self.victims)):
             tasks = self.victims[number]
-            if any(self.tries and self._stay(tasks, promised) for promised in self._ways(tasks)):
-                for workload in dict.fromkeys(t.workload for t in tasks):
-                    _take_back(self.context, self.state, workload, [t for t in tasks if t.workload is workload])
-                self.victims = [tuple(t for t in others if t not in tasks) for others in self.victims]
+            stays = next((some for some, promised in self._ways(tasks) if self._stay(some, promised)), None)
+            if stays is not None:
+                for workload in dict.fromkeys(t.workload for t in stays):
+                    _take_back(self.context, self.state, workload, [t for t in stays if t.workload is workload])
+                self.victims = [tuple(t for t in others if t not in stays) for others in self.victims]
                 self._look()
                 found = True
         return found
@@ -86,32 +87,37 @@ class Reprieve:
         self._left = np.maximum(nodes.room[nodes.rows :], 0).sum(axis=1)
         self._promised: dict[int, list[TaskState]] = defaultdict(list)
         for task in self.session.nominated:
-            if task not in self.context.paid and (task.workload.key, task.index) not in self.moved:
+            if task not in self.context.paid and _key(task) not in self.moved:
                 self._promised[task.nominated].append(task)
 
-    def _ways(self, tasks: Sequence[TaskState]) -> Iterator[list[TaskState]]:
-        """Give the promises to withdraw if some tasks are to stay: none, then all on their nodes; () if they cannot."""
+    def _ways(self, tasks: Sequence[TaskState]) -> Iterator[tuple[Sequence[TaskState], list[TaskState]]]:
+        """Give what may stay, and the promises to withdraw for it: none beside which it fits, then all on its nodes.
+
+        Of one workload a part may stay where it fits: its core, or some of its surplus.
+        """
+        fitting = self._fitting(tasks)
+        whole = len(fitting) == len(tasks)
+        if fitting and (whole or (len({t.workload for t in tasks}) == 1 and self.moved.isdisjoint(map(_key, tasks)))):
+            yield fitting, []
         nodes, asked = self.session.nodes, self._left * 0
         for task in tasks:
             asked += task.cls.takes(task.leaving, nodes)
             if task.nominated >= 0:
                 asked -= task.cls.takes(task.nominated, nodes)
-        if not tasks or (asked > self._left).any():
+        if (asked > self._left).any():
             return
-        if self._fit(tasks):
-            yield []
         stay, here = {t.workload for t in tasks}, {t.leaving for t in tasks}
         promised = [t for node in here for t in self._promised.get(node, ()) if t.workload not in stay]
         if promised and any(t.nominated >= 0 or self.placer.find(t)[0] >= 0 for t in (*tasks, *promised)):
-            yield sorted(promised, key=lambda t: (t.workload.key, t.index))
+            yield tasks, sorted(promised, key=_key)
 
-    def _fit(self, tasks: Sequence[TaskState]) -> bool:
-        """Whether tasks fit where they stand beside all that is promised."""
+    def _fitting(self, tasks: Sequence[TaskState]) -> list[TaskState]:
+        """Give those of some tasks that fit where they stand beside all that is promised, one after the other."""
         with self.session.scenario():
             for task in tasks:
                 if task.nominated >= 0:
                     self.session.withdraw(task)
-            return all(map(self.placer.stay, tasks))
+            return [t for t in sorted(tasks, key=_key) if self.placer.stay(t)]
 
     def _stay(self, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
         """Let tasks run on, and serve again what a promise is withdrawn from.
@@ -120,7 +126,6 @@ class Reprieve:
         """
         session = self.session
         stay = dict.fromkeys(t.workload for t in tasks)
-        self.tries -= 1
         with session.scenario() as scenario:
             for other in (*promised, *(t for t in tasks if t.nominated >= 0)):
                 session.withdraw(other)
@@ -141,6 +146,9 @@ class Reprieve:
 
     def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
         """Serve what a promise was withdrawn from; False if some of it has no place, or another has none any more."""
+        if not self.tries:
+            return False
+        self.tries -= 1
         session, placed = self.session, self._serve()
         served = Counter(t.workload for t in placed)
         wanted = self.served + Counter(t.workload for t in promised)
@@ -188,9 +196,14 @@ def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskS
     return list({tuple(sets[unit]): None for unit in in_turn})
 
 
+def _key(task: TaskState) -> tuple[str, int]:
+    """Give how steps name a task: by its workload and number."""
+    return task.workload.key, task.index
+
+
 def _rewrite(context: Context, promised: Sequence[TaskState]) -> None:
     """Write into the plan which places were promised in the end."""
-    steps, by_task = context.plan.steps, {(t.workload.key, t.index): t for t in promised}
+    steps, by_task = context.plan.steps, {_key(t): t for t in promised}
     for number, step in enumerate(steps):
         task = by_task.get((step.workload, step.task_index))
         if task is not None and step.action == "nominate":
@@ -200,7 +213,7 @@ def _rewrite(context: Context, promised: Sequence[TaskState]) -> None:
 def _take_back(context: Context, state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]) -> None:
     """Strike evictions from the plan, and from what is known of the workload."""
     session, plan = context.session, context.plan
-    stays = {(t.workload.key, t.index) for t in tasks}
+    stays = set(map(_key, tasks))
     plan.steps[:] = [s for s in plan.steps if (s.workload, s.task_index) not in stays]
     state.plugins.budgets.take_back(tasks)
     times, left = state.before[workload], [s for s in plan.steps if s.action in EVICTING and s.workload == workload.key]

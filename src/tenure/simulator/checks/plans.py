@@ -59,7 +59,8 @@ def _for_nothing(history: CheckedLog, evicted: Ints) -> set[int]:
     for position in evicted.tolist():
         job, plan = int(columns.job[position]), int(columns.plan[position])
         gone = of_plan[job, plan]
-        if gone <= history.tasks.sizes[job] - core_of(history.workloads[job]) or back[job, plan] == gone:
+        core = core_of(history.workloads[job])
+        if gone <= history.tasks.sizes[job] - core or back[job, plan] >= core:
             found.add(position)
     return found
 
