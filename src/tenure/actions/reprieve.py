@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -112,12 +113,12 @@ class Reprieve:
             yield tasks, sorted(promised, key=_key)
 
     def _fitting(self, tasks: Sequence[TaskState]) -> list[TaskState]:
-        """Give those of some tasks that fit where they stand beside all that is promised, one after the other."""
+        """Give the first of some tasks that fit where they stand beside all that is promised: a core comes first."""
         with self.session.scenario():
             for task in tasks:
                 if task.nominated >= 0:
                     self.session.withdraw(task)
-            return [t for t in sorted(tasks, key=_key) if self.placer.stay(t)]
+            return list(takewhile(self.placer.stay, sorted(tasks, key=_key)))
 
     def _stay(self, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
         """Let tasks run on, and serve again what a promise is withdrawn from.
