@@ -31,6 +31,7 @@ class Backlog:
         self._waiting: deque[Draft] = deque()
         self._under_way = 0
         self._gap: HistoryGap | None = None
+        self._offered_gap: HistoryGap | None = None
         self._changed = threading.Condition()
 
     def __len__(self) -> int:
@@ -46,23 +47,34 @@ class Backlog:
                 self._drop(excess)
             self._changed.notify()
 
-    def take(self, most: int) -> tuple[list[Draft], HistoryGap | None]:
-        """Wait for records, and give the oldest and the gap before them; none once it is stopped and empty."""
+    def take(self, most: int) -> list[Draft]:
+        """Wait for records, and give the oldest; none once it is stopped and empty."""
         with self._changed:
             while not self._waiting and not self.is_stopped:
                 self._changed.wait()
             batch = [self._waiting[i] for i in range(min(most, len(self._waiting)))]
             self._under_way = len(batch)
-            return batch, self._gap
+            return batch
 
-    def written(self, gap: HistoryGap | None) -> None:
-        """Forget what was taken last, with its gap: it is written."""
+    def offer_gap(self) -> HistoryGap | None:
+        """Give the gap before what was taken last.
+
+        It stays as it is until it is written, whatever is dropped meanwhile: a store whose answer was lost may hold it
+        already, and what it counts must not be counted again by a larger one.
+        """
+        with self._changed:
+            if self._offered_gap is None:
+                self._offered_gap, self._gap = self._gap, None
+            return self._offered_gap
+
+    def written(self) -> HistoryGap | None:
+        """Forget what was taken last, and give the gap that was offered with it: both are written."""
         with self._changed:
             for _ in range(self._under_way):
                 self._waiting.popleft()
             self._under_way = 0
-            if self._gap == gap:
-                self._gap = None
+            gap, self._offered_gap = self._offered_gap, None
+            return gap
 
     def pause(self, seconds: float) -> None:
         """Keep what was taken last, and wait for so long, or until it is stopped."""

@@ -113,15 +113,15 @@ class HistoryDrain:
     def _run(self) -> None:
         tries = 0
         while True:
-            batch, gap = self._backlog.take(BATCH)
+            batch = self._backlog.take(BATCH)
             if not batch:
                 break
             self._busy_since = time.monotonic()
-            error = self._attempt(batch, gap)
+            error = self._attempt(batch)
             self._busy_since = None
             if error is None:
                 tries = 0
-                self._back(gap)
+                self._back()
                 continue
             self._away(error)
             if self._backlog.is_stopped:
@@ -130,22 +130,23 @@ class HistoryDrain:
             tries += 1
         self._store.close()
 
-    def _attempt(self, batch: list[Draft], gap: HistoryGap | None) -> str | None:
+    def _attempt(self, batch: list[Draft]) -> str | None:
         """Write a batch and the gap before it; gives what kept it from that."""
         try:
-            self._write(batch, gap)
+            self._write(batch)
         except (HistoryError, InvalidInputError) as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  this thread must not end, whatever a store comes up with
             return f"{self._store.place}: {type(error).__name__}: {error}"
         return None
 
-    def _write(self, batch: list[Draft], gap: HistoryGap | None) -> None:
+    def _write(self, batch: list[Draft]) -> None:
         if self._store.open():
             self.told(f"another history stands at {self._store.place} than was written before; it is written now")
             self.lost()
         written, unwritable = self._store.append(batch)
         self.written += written
+        gap = self._backlog.offer_gap()
         gaps = [] if gap is None else [gap_record(self.origin, gap, "the store could not be written in time")]
         for draft, why in unwritable:
             what = f"a record of kind {draft.kind} cannot be written: {why}"
@@ -161,13 +162,12 @@ class HistoryDrain:
             self.told(_TROUBLE.format(error))
         self._store.close()
 
-    def _back(self, gap: HistoryGap | None) -> None:
+    def _back(self) -> None:
         was_away = self._error or self._told_of_silence
         self._error, self._told_of_silence = "", False
         if was_away:
             self.told(f"the history is written again; {self.backlog} records wait")
-        self._backlog.written(gap)
-        if gap is not None:
+        if self._backlog.written() is not None:
             self.lost()
 
 
