@@ -78,6 +78,9 @@ WRITTEN: Final = {
     "tenure.dev/kept-off": (
         "nodes that the admission policy keeps a pod off, because the pod that it replaces was moved off them"
     ),
+    "tenure.dev/seen": (
+        "in the answer to a dry run on such a ConfigMap: the version of it that the admission policy has read"
+    ),
     "tenure.dev/moves": "label of the ConfigMaps that the admission policy reads",
 }
 """What Tenure writes."""

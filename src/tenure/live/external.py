@@ -15,12 +15,13 @@ from hashlib import sha256
 from typing import Final
 
 from tenure.clusters.kubernetes.api import micros
+from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.external.controller import EFFECT, ReservationController
+from tenure.clusters.kubernetes.external.controller import DEAF, EFFECT, NOT_KNOWN, ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Actor, Outcome
+from tenure.clusters.kubernetes.write.actor import Actor, Failure, Outcome
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
@@ -154,11 +155,13 @@ class ExternalRescheduler:
             return landed
         return False
 
-    def _give_up(self, hole: NodeReservation, turn: ExternalOutcome, why: str, *, landing: bool) -> None:
+    def _give_up(
+        self, hole: NodeReservation, turn: ExternalOutcome, why: str, *, landing: bool, reason: str = "HoleGivenUp"
+    ) -> None:
         """Give back what is kept although nobody has filled it; those who wait for it are not tried again soon."""
         self.reservation_controller.release(hole, turn.outcome, landing=landing)
         self._fail(hole.whose, turn)
-        turn.tell(hole, "HoleGivenUp", f"no room is kept for it any more: {why}")
+        turn.tell(hole, reason, f"no room is kept for it any more: {why}")
 
     def _fail(self, whose: Sequence[str], turn: ExternalOutcome) -> None:
         for key in whose:
@@ -241,8 +244,21 @@ class ExternalRescheduler:
         elif not self.reservation_controller.in_effect(hole, now):
             self.reservation_controller.keep(hole, turn.outcome)
             turn.wake_at(now + AGAIN)
-        else:
+        elif self._is_known(hole, turn):
             self._evict(hole, plan, observed, turn)
+
+    def _is_known(self, hole: NodeReservation, turn: ExternalOutcome) -> bool:
+        """Whether admission knows what is kept, so that replacements stay away; what it does not learn is given up."""
+        known, now = False, turn.plan.now
+        try:
+            known = self.reservation_controller.is_known()
+        except ApiError as error:
+            turn.outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
+        if not known and now >= hole.written + DEAF:
+            self._give_up(hole, turn, NOT_KNOWN, landing=False, reason="HoleRefused")
+        elif not known:
+            turn.wake_at(now + AGAIN)
+        return known
 
     def _evict(self, hole: NodeReservation, plan: Plan, observed: Observed, turn: ExternalOutcome) -> None:
         before = len(turn.outcome.failures)

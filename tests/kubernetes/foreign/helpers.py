@@ -76,7 +76,9 @@ def seen(client, *names):
         f"{p['metadata'].get('annotations')}, {p['status'].get('conditions')}"
         for p in pods
     ]
-    return "\n".join([*told, f"tainted {tainted(client)}, kept {record(client)}"])
+    said = [f"{e['reason']}: {e['note']}" for e in client.get("/apis/events.k8s.io/v1/events")["items"]
+            if e.get("reportingController", "").startswith("tenure")]  # fmt: skip
+    return "\n".join([*told, f"tainted {tainted(client)}, kept {record(client)}", *said])
 
 
 def is_ready(node):

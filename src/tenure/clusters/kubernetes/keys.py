@@ -84,6 +84,9 @@ HOLE_TAINT: Final = "tenure.dev/hole"
 KEPT_OFF: Final = "tenure.dev/kept-off"
 """Annotation by which the admission policy says which nodes it keeps a pod away from."""
 
+SEEN: Final = "tenure.dev/seen"
+"""On the record of a move, in the answer to a write that is not carried out: which version of it admission knows."""
+
 MOVES_LABEL: Final = "tenure.dev/moves"
 """Label of the ConfigMaps that the admission policy reads."""
 

@@ -3,7 +3,9 @@
 It is installed once and changes nothing by itself: what it does to pods of which controller stands in the ConfigMaps
 that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that.
 It answers inside the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created
-as they are.
+as they are. Whether it is in effect, and for which version of a ConfigMap, it says of that ConfigMap itself when a write
+of it is tried and not carried out: an API server reads ConfigMaps for policies some time after they were written, and
+never again once no policy had a binding that reads any (https://github.com/kubernetes/kubernetes/issues/130887).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.keys import HOLE_TAINT as TAINT
-from tenure.clusters.kubernetes.keys import KEPT_OFF
+from tenure.clusters.kubernetes.keys import KEPT_OFF, SEEN
 from tenure.clusters.kubernetes.keys import MOVES_LABEL as LABEL
 
 NAME: Final = "tenure-moves"
@@ -28,6 +30,12 @@ _NODES: Final = "object.spec.affinity.nodeAffinity"
 _MOVED: Final = """\
 has(object.metadata.ownerReferences) && has(params.data) && object.metadata.ownerReferences.exists(o,
   has(o.controller) && o.controller && (o.uid + ".avoid") in params.data)"""
+
+_TRIED: Final = """\
+has(request.dryRun) && request.dryRun && object.metadata.namespace == params.metadata.namespace
+&& object.metadata.name == params.metadata.name"""
+
+_OF_POD: Final = 'request.resource.resource == "pods"'
 
 _VARIABLES: Final = {
     "owner": "object.metadata.ownerReferences.filter(o, has(o.controller) && o.controller)[0].uid",
@@ -52,6 +60,7 @@ has(object.spec.affinity) && has({_NODES}) && has({_NODES}.{_REQUIRED})
 """Read anew for each pod: what its controller's entry says, and the terms of node affinity that it has already."""
 
 _KEEP_OFF: Final = f"""\
+!({_OF_POD}) ? [] :
 (has(object.metadata.annotations)
  ? [JSONPatch{{op: "add", path: "/metadata/annotations/{KEPT_OFF.replace("/", "~1")}", value: variables.avoid}}]
  : [JSONPatch{{op: "add", path: "/metadata/annotations", value: {{"{KEPT_OFF}": variables.avoid}}}}])
@@ -73,28 +82,34 @@ _KEEP_OFF: Final = f"""\
          "values": dyn(f.values.map(v, v))}}) : []) + variables.away}}))"""
 
 _GUIDE: Final = f"""\
-variables.near.size() == 0 ? []
+!({_OF_POD}) || variables.near.size() == 0 ? []
 : has({_NODES}.{_PREFERRED})
 ? variables.near.map(n, JSONPatch{{op: "add", path: "{_NODE}/{_PREFERRED}/-", value: n}})
 : [JSONPatch{{op: "add", path: "{_NODE}/{_PREFERRED}", value: variables.near}}]"""
 
+_ANSWER: Final = f"""\
+{_OF_POD} ? [] : [JSONPatch{{op: "add", path: "/metadata/annotations",
+  value: {{"{SEEN}": params.metadata.resourceVersion}}}}]"""
+
 
 def policy(metadata: dict[str, Any]) -> dict[str, Any]:
     """Give the policy."""
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    core = {"apiGroups": [""], "apiVersions": ["v1"]}
+    made, written = ({"operations": ["CREATE"], "resources": ["pods"]},
+                     {"operations": ["UPDATE"], "resources": ["configmaps"]})  # fmt: skip
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "MutatingAdmissionPolicy",
         "metadata": metadata,
         "spec": {
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-            "matchConstraints": {"resourceRules": [pods]},
-            "matchConditions": [{"name": "moved", "expression": _MOVED}],
+            "matchConstraints": {"resourceRules": [core | made, core | written]},
+            "matchConditions": [{"name": "moved", "expression": f"{_OF_POD} ? ({_MOVED}) : ({_TRIED})"}],
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "Never",
             "variables": [{"name": name, "expression": text} for name, text in _VARIABLES.items()],
             "mutations": [
-                {"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for text in (_KEEP_OFF, _GUIDE)
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for text in (_KEEP_OFF, _GUIDE, _ANSWER)
             ],
         },
     }

@@ -32,6 +32,9 @@ SECOND: Final = 1_000_000
 EFFECT: Final = SECOND
 """µs after its writing from which on a record counts as known to every scheduler and API server."""
 
+DEAF: Final = 20 * SECOND
+"""µs after its writing from which on a record that admission does not know is not waited for any more."""
+
 CHECKED_SECONDS: Final = 60.0
 """For so long the admission policy that was found is taken to be there."""
 
@@ -45,6 +48,10 @@ _MISSING: Final = (
     f"the admission policy {NAME} is not installed; apply what tenure install prints for settings in which "
     "rescheduler.schedulers names a scheduler"
 )
+NOT_KNOWN: Final = (
+    f"the API server does not apply the admission policy {NAME}: apply what tenure install prints; if that is done, "
+    "restart the API server, which reads no ConfigMap for policies any more once their bindings were deleted"
+)
 _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 
@@ -55,6 +62,7 @@ class ReservationController:
         self.client = client
         self.informers = informers
         self._checked = float("-inf")
+        self._known = ""
 
     # -- what is there ----------------------------------------------------------------------------------------------
 
@@ -75,6 +83,23 @@ class ReservationController:
             and all(n not in nodes or reservations.is_tainted(nodes[n], hole.id) for n in hole.nodes)
             and all(reservations.tolerates(p.task.spec, hole.id) for p in pods)
         )
+
+    def is_known(self) -> bool:
+        """Whether the admission policy is in effect for the record as it is: the API server is asked by a dry run.
+
+        Raises
+        ------
+        ApiError
+            It does not answer.
+        """
+        item = self._item()
+        version = "" if item is None else item.metadata.resource_version
+        if item is not None and version != self._known:
+            path = f"/api/v1/namespaces/{self.informers.options.namespace}/configmaps/{item.metadata.name}?dryRun=All"
+            answer = self.client.patch(path, {"metadata": {"resourceVersion": version}})
+            annotations = msgspec.json.decode(answer, type=api.ApiObject).metadata.annotations
+            self._known = (annotations or {}).get(keys.SEEN, "")
+        return version != "" and version == self._known
 
     def waits(self, hole: NodeReservation) -> bool:
         """Whether any of those for whom room is kept waits for it."""
