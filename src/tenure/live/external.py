@@ -33,7 +33,7 @@ from tenure.model.duration import format_time
 from tenure.model.modes import mode_of
 from tenure.model.settings import MINUTE, Settings
 from tenure.model.workload import Phase
-from tenure.rescheduler.memory import CAUSE, MoveMemory
+from tenure.rescheduler.memory import CAUSE, UNDER_WAY, MoveMemory
 from tenure.rescheduler.problem.external import external
 from tenure.telemetry.events import events_of
 
@@ -195,10 +195,17 @@ class ExternalRescheduler:
             turn.wake_at(cluster.now + AGAIN)
         elif wave:
             self._go_on(hole, made, wave, replace(observed, cluster=seen), turn)
-        elif hole is not None and any(key in made.obstacles for key in hole.whose):
-            why = next(r.message for key in hole.whose for r in made.obstacles.get(key, ()))
-            self._give_up(hole, turn, why, landing=False)
-        elif hole is not None and not hole.pods:
+        elif hole is not None:
+            self._nothing_leaves(hole, made, turn)
+
+    def _nothing_leaves(self, hole: NodeReservation, made: Plan, turn: ExternalOutcome) -> None:
+        """Give back what is kept where no move helps; not because the plan has not seen yet what has landed."""
+        reasons = [reason for key in hole.whose for reason in made.obstacles.get(key, ())]
+        if reasons and reasons[0].code == UNDER_WAY:
+            turn.wake_at(made.now + AGAIN)
+        elif reasons:
+            self._give_up(hole, turn, reasons[0].message, landing=False)
+        elif not hole.pods:
             self.reservation_controller.release(hole, turn.outcome, landing=False)
 
     def _plan(

@@ -14,7 +14,7 @@ from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.certificate import in_plan
 from tenure.rescheduler.enact import enact
 from tenure.rescheduler.heuristic.repair import suitable
-from tenure.rescheduler.memory import CAUSE, MoveMemory, PastMove, moves_of
+from tenure.rescheduler.memory import CAUSE, UNDER_WAY, MoveMemory, PastMove, moves_of
 from tenure.rescheduler.milp.budget import BudgetedSolver
 from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.build import MovableTasks, ProblemView, view
@@ -142,7 +142,7 @@ class TriggerExecution:
         self.memory.unfinished = not last
         for key in keys if not last else ():
             text = f"room is made for it in {len(waves)} waves of moves, of which the first leaves now"
-            self.state.obstacle(key, Reason("MovesUnderWay", text, {"cause": CAUSE, "waves": len(waves)}))
+            self.state.obstacle(key, Reason(UNDER_WAY, text, {"cause": CAUSE, "waves": len(waves)}))
         return True
 
     def _refusal(self, tasks: Sequence[TaskState], contenders: Sequence[WorkloadState]) -> Refusal | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tenure.engine.nodes import NodeTable
 from tenure.engine.session import Session
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tenure.rescheduler.milp.solver import ProcessSolver
 
 CAUSE: Cause = "reschedule"
+
+UNDER_WAY: Final = "MovesUnderWay"
+"""Code of the obstacle of what waits for moves that have not landed yet."""
+
 MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
 """Causes that move what they evict."""
 MOST_DOUBLINGS = 4

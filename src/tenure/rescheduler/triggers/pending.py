@@ -8,7 +8,7 @@ from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
-from tenure.rescheduler.memory import CAUSE
+from tenure.rescheduler.memory import CAUSE, UNDER_WAY
 from tenure.rescheduler.milp.cover_bounds import NEVER
 from tenure.rescheduler.problem.build import ProblemView, held
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
@@ -55,7 +55,7 @@ def _wave_under_way(action: TriggerExecution) -> bool:
     waiting = list(dict.fromkeys(w for w in found if w is not None and w.entry is not None))
     for workload in waiting:
         text = "what moves so that it fits has not landed yet"
-        action.state.obstacle(workload.key, Reason("MovesUnderWay", text, {"cause": CAUSE}))
+        action.state.obstacle(workload.key, Reason(UNDER_WAY, text, {"cause": CAUSE}))
     return bool(waiting)
 
 

@@ -3,9 +3,9 @@
 It is installed once and changes nothing by itself: what it does to pods of which controller stands in the ConfigMaps
 that `tenure.clusters.kubernetes.external.reservations` writes, and no right to change the policy is needed for that.
 It answers inside the API server, so there is no webhook that could fail; where it cannot be evaluated, pods are created
-as they are. Whether it is in effect, and for which version of a ConfigMap, it says of that ConfigMap itself when a write
-of it is tried and not carried out: an API server reads ConfigMaps for policies some time after they were written, and
-never again once no policy had a binding that reads any (https://github.com/kubernetes/kubernetes/issues/130887).
+as they are. Whether it is in effect, and for which version of a ConfigMap, it says of that ConfigMap itself when a
+write of it is tried and not carried out: an API server reads ConfigMaps for policies some time after they were written,
+and never again once no policy had a binding that reads any (https://github.com/kubernetes/kubernetes/issues/130887).
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""What is kept for another scheduler's pod is not given up because a plan looked before what it moved had landed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.kubernetes.pods import NOW, Nowhere, node, pod, thing, watching
+
+from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.external import reservations
+from tenure.clusters.kubernetes.external.controller import ReservationController
+from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
+from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.write.actor import Actor
+from tenure.engine.plan import Plan
+from tenure.live.external import ExternalRescheduler
+from tenure.model.cluster import Eviction
+from tenure.model.duration import format_time
+from tenure.model.settings import ReschedulerSettings, Settings
+
+SECOND = 1_000_000
+SETTINGS = Settings(rescheduler=ReschedulerSettings(pending_for=SECOND, schedulers=("default-scheduler",)))
+SENT = NOW - 2 * SECOND
+HOLE = NodeReservation(
+    id="0123456789abcdef",
+    at=format_time(NOW - 5 * SECOND),
+    until=format_time(NOW + 300 * SECOND),
+    whose=("default/big",),
+    pods=("uid-large",),
+    nodes=("n0",),
+    moves=(DepartedPod("uid-small", "uid-set", "n0", "n1"),),
+)
+
+
+def foreign(name, cpu, **fields):
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    return pod(name, schedulerName="default-scheduler", containers=[container], **fields)
+
+
+@pytest.fixture
+def leaving():
+    """Give an observer of a pod that is on its way out, so that another fits; what is written down of it, too."""
+    moved = Eviction(at=SENT, workload="default/set", task="small", cause="reschedule", beneficiary="default/big",
+                     from_node="n0", to_node="n1")  # fmt: skip
+    entry = eviction_log.entry_of(moved, "uid-small", "uid-set", None)
+    log = thing("tenure-evictions-default-0", namespace="tenure-system", kind=api.ApiObject,
+                data={eviction_log.DATA: eviction_log.write([entry])})  # fmt: skip
+    record = thing("tenure-moves-default", namespace="tenure-system", kind=api.ApiObject,
+                   data=reservations.body_of(HOLE, "default")["data"])  # fmt: skip
+    taint = {"key": reservations.TAINT, "value": HOLE.id, "effect": "NoSchedule"}
+    tainted = node("n0", "10")
+    tainted.spec = api.NodeSpec(taints=[taint])
+    tolerations = [reservations.toleration(HOLE.id)]
+    return watching(
+        tainted,
+        node("n1", "10"),
+        foreign("large", "9", owner=("ReplicaSet", "big"), tolerations=tolerations),
+        foreign("small", "4", owner=("ReplicaSet", "set"), node="n0", deletionTimestamp=format_time(SENT),
+                deletionGracePeriodSeconds=30),
+        settings=SETTINGS,
+        eviction_log=[log, record],
+    )  # fmt: skip
+
+
+def test_it_is_kept_where_the_plan_has_not_seen_yet_what_has_landed(leaving):
+    """The watch shows the replacement while a plan is made on the cluster as it was before."""
+    informers, before = leaving.informers, leaving.observe(NOW)
+    informers.pods.drop(("default", "small"))
+    new = foreign("new", "4", owner=("ReplicaSet", "set"), node="n1")
+    new.metadata.creation_timestamp = format_time(SENT + SECOND)
+    informers.pods.put(new)
+    rescheduler = ExternalRescheduler(Actor(Nowhere(), informers), ReservationController(Nowhere(), informers))
+    turn = rescheduler.cycle(before, SETTINGS, Plan(NOW))
+    assert turn.plan.obstacles, "the plan that was made knows of no move that has not landed"
+    assert turn.outcome.failures == turn.outcome.done == turn.notes == []
+    assert turn.wake <= NOW + SECOND
+    after = leaving.observe(NOW + 2 * SECOND)
+    turn = rescheduler.cycle(after, SETTINGS, Plan(NOW + 2 * SECOND))
+    assert turn.plan.obstacles == {}
+    assert turn.outcome.failures == turn.outcome.done == turn.notes == []
