@@ -44,7 +44,7 @@ LONG = (
 ALIKE = (
     ("test_integrations.py", "test_cases.py", "test_kueue.py", "test_frameworks.py", "test_bindings.py"),
     ("test_crashes.py", "test_framework_volumes.py", "test_device_crashes.py", "test_volume_crashes.py"),
-    ("foreign/test_ends.py", "foreign/test_moves.py", "foreign/test_read.py"),
+    ("foreign/test_ends.py", "foreign/test_moves.py", "foreign/test_policy.py", "foreign/test_read.py"),
 )  # fmt: skip
 """Files with a control plane unlike that of most: a worker that has begun one goes on with its others.
 

@@ -15,13 +15,12 @@ from hashlib import sha256
 from typing import Final
 
 from tenure.clusters.kubernetes.api import micros
-from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.controller import DEAF, EFFECT, NOT_KNOWN, ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Actor, Failure, Outcome
+from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
@@ -235,7 +234,7 @@ class ExternalRescheduler:
     def _go_on(
         self, hole: NodeReservation | None, made: Plan, wave: list[PlanStep], observed: Observed, turn: ExternalOutcome
     ) -> None:
-        wanted = self._wanted(hole, made, wave, observed)
+        wanted = _wanted(hole, made, wave, observed, self.reservation_controller)
         now, plan = made.now, replace(made, steps=wave)
         if hole is None or not _covers(hole, wanted):
             refused = self.actor.refusals(plan, observed)
@@ -251,21 +250,12 @@ class ExternalRescheduler:
         elif not self.reservation_controller.in_effect(hole, now):
             self.reservation_controller.keep(hole, turn.outcome)
             turn.wake_at(now + AGAIN)
-        elif self._is_known(hole, turn):
+        elif self.reservation_controller.is_known(hole, turn.outcome):
             self._evict(hole, plan, observed, turn)
-
-    def _is_known(self, hole: NodeReservation, turn: ExternalOutcome) -> bool:
-        """Whether admission knows what is kept, so that replacements stay away; what it does not learn is given up."""
-        known, now = False, turn.plan.now
-        try:
-            known = self.reservation_controller.is_known()
-        except ApiError as error:
-            turn.outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
-        if not known and now >= hole.written + DEAF:
-            self._give_up(hole, turn, NOT_KNOWN, landing=False, reason="HoleRefused")
-        elif not known:
+        elif now < hole.written + DEAF:
             turn.wake_at(now + AGAIN)
-        return known
+        else:
+            self._give_up(hole, turn, NOT_KNOWN, landing=False, reason="HoleRefused")
 
     def _evict(self, hole: NodeReservation, plan: Plan, observed: Observed, turn: ExternalOutcome) -> None:
         before = len(turn.outcome.failures)
@@ -285,33 +275,38 @@ class ExternalRescheduler:
         else:
             self._fail(whose, turn)
 
-    def _wanted(
-        self, hole: NodeReservation | None, made: Plan, wave: list[PlanStep], observed: Observed
-    ) -> NodeReservation:
-        """Give the record that a plan needs before its first wave may leave."""
-        leaving = {(s.workload, s.task_index) for s in made.steps if s.action == "evict"}
-        places = [s for s in made.steps if s.action == "nominate" and (s.workload, s.task_index) not in leaving]
-        whose = tuple(dict.fromkeys([s.beneficiary for s in wave if s.beneficiary] + [s.workload for s in places]))
-        pods = [observed.pod(s.workload, s.task_index).uid for s in places]
-        if not places:
-            pods = [p.uid for key in whose for p in self.reservation_controller.pending_pods(observed, key)]
-        nodes = {s.node for s in places} | {s.node for s in made.steps if s.action == "evict" and s.beneficiary}
-        moves = tuple(sorted((_move(s, observed) for s in wave), key=lambda m: m.pod))
-        if hole is not None:
-            nodes |= {m.target for m in moves} & set(hole.nodes)
-        now, leaves = made.now, max([made.now, *(s.leaves_at for s in wave)])
-        goes_on = hole is not None and not self.reservation_controller.gone(hole)
-        return NodeReservation(
-            id=hole.id if hole is not None else sha256(f"{now}{pods}{moves}".encode()).hexdigest()[:16],
-            at=format_time(now),
-            until=hole.until
-            if hole is not None and goes_on
-            else format_time(leaves + observed.cluster.settings.nomination_timeout),
-            whose=whose,
-            pods=tuple(sorted(pods)),
-            nodes=tuple(sorted(nodes)) if whose else (),
-            moves=moves,
-        )
+
+def _wanted(
+    hole: NodeReservation | None,
+    made: Plan,
+    wave: list[PlanStep],
+    observed: Observed,
+    controller: ReservationController,
+) -> NodeReservation:
+    """Give the record that a plan needs before its first wave may leave."""
+    leaving = {(s.workload, s.task_index) for s in made.steps if s.action == "evict"}
+    places = [s for s in made.steps if s.action == "nominate" and (s.workload, s.task_index) not in leaving]
+    whose = tuple(dict.fromkeys([s.beneficiary for s in wave if s.beneficiary] + [s.workload for s in places]))
+    pods = [observed.pod(s.workload, s.task_index).uid for s in places]
+    if not places:
+        pods = [p.uid for key in whose for p in controller.pending_pods(observed, key)]
+    nodes = {s.node for s in places} | {s.node for s in made.steps if s.action == "evict" and s.beneficiary}
+    moves = tuple(sorted((_move(s, observed) for s in wave), key=lambda m: m.pod))
+    if hole is not None:
+        nodes |= {m.target for m in moves} & set(hole.nodes)
+    now, leaves = made.now, max([made.now, *(s.leaves_at for s in wave)])
+    goes_on = hole is not None and not controller.gone(hole)
+    return NodeReservation(
+        id=hole.id if hole is not None else sha256(f"{now}{pods}{moves}".encode()).hexdigest()[:16],
+        at=format_time(now),
+        until=hole.until
+        if hole is not None and goes_on
+        else format_time(leaves + observed.cluster.settings.nomination_timeout),
+        whose=whose,
+        pods=tuple(sorted(pods)),
+        nodes=tuple(sorted(nodes)) if whose else (),
+        moves=moves,
+    )
 
 
 def _move(step: PlanStep, observed: Observed) -> DepartedPod:

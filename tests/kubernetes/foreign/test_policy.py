@@ -23,7 +23,13 @@ def unbound(plane, client):
     yield bind
     if not client.exists(BINDING_PATH):
         bind()
+    anew(plane, client)
+
+
+def anew(plane, client):
+    """Start the API server anew."""
     plane.restart_apiserver()
+    client.close()
 
 
 def refused(client, why):
@@ -37,13 +43,15 @@ def test_without_the_policy_nothing_is_moved_and_once_it_holds_again_only_if_the
     """An API server whose last binding went reads no ConfigMap for policies any more, until it is started anew."""
     settle(client)
     client.create(SETS, replicas("large", 9))
-    with running(kubeconfig, tmp_path) as scheduler:
+    with running(kubeconfig, tmp_path):
         wait_until(lambda: refused(client, "is not installed"), "it does not say that the policy is missing", 60)
-        assert nothing_is_left(client)
-        unbound()
-        wait_until(lambda: refused(client, "does not apply"), lambda: scheduler.log.read_text()[-3000:], 150)
+    assert nothing_is_left(client)
+    unbound()
+    with running(kubeconfig, tmp_path) as scheduler:
+        wait_until(lambda: refused(client, "does not apply"), lambda: scheduler.log.read_text()[-3000:], 60)
         wait_until(lambda: nothing_is_left(client), "something is left", 10)
-        assert bound(client, "large") == 0
         assert not [line for line in scheduler.lines() if line["message"] == "evicted"]
-        plane.restart_apiserver()
-        wait_until(lambda: bound(client, "large") == 1, lambda: seen(client, "large", "small-a", "small-b"), 180)
+    assert bound(client, "large") == 0
+    anew(plane, client)
+    with running(kubeconfig, tmp_path):
+        wait_until(lambda: bound(client, "large") == 1, lambda: seen(client, "large", "small-a", "small-b"), 60)

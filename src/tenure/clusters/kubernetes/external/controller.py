@@ -84,19 +84,17 @@ class ReservationController:
             and all(reservations.tolerates(p.task.spec, hole.id) for p in pods)
         )
 
-    def is_known(self) -> bool:
-        """Whether the admission policy is in effect for the record as it is: the API server is asked by a dry run.
-
-        Raises
-        ------
-        ApiError
-            It does not answer.
-        """
+    def is_known(self, hole: NodeReservation, outcome: Outcome) -> bool:
+        """Whether the admission policy is in effect for the record as it is: the API server is asked by a dry run."""
         item = self._item()
         version = "" if item is None else item.metadata.resource_version
         if item is not None and version != self._known:
             path = f"/api/v1/namespaces/{self.informers.options.namespace}/configmaps/{item.metadata.name}?dryRun=All"
-            answer = self.client.patch(path, {"metadata": {"resourceVersion": version}})
+            try:
+                answer = self.client.patch(path, {"metadata": {"resourceVersion": version}})
+            except ApiError as error:
+                outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
+                return False
             annotations = msgspec.json.decode(answer, type=api.ApiObject).metadata.annotations
             self._known = (annotations or {}).get(keys.SEEN, "")
         return version != "" and version == self._known
