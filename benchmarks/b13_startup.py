@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from common import ROOT, Seconds, median, print_table
+from common import COMPILED, ROOT, Seconds, median, print_table
 from results import Results
 
 RUNS = 10
@@ -20,9 +20,6 @@ CASES = [
     ("tenure plan examples/cluster.yaml", [TENURE, "plan", FILE], 0.5),
 ]
 """Name, command, and the seconds beyond bare Python that it may take."""
-
-COMPILED = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-"""The environment of an ordinary installation, in which modules are compiled once."""
 
 
 def start(command: list[str]) -> Seconds:

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
+COMPILED = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+"""The environment of an ordinary installation, in which modules are compiled once."""
+
 
 class Seconds(NamedTuple):
     """Time that something took: on the clock, and of the processor, which other programs disturb less."""
