@@ -6,6 +6,7 @@ import pytest
 from tests.kubernetes.pods import NOW, Nowhere, node, pod, thing, watching
 
 from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
@@ -77,3 +78,36 @@ def test_it_is_kept_where_the_plan_has_not_seen_yet_what_has_landed(leaving):
     turn = rescheduler.cycle(after, SETTINGS, Plan(NOW + 2 * SECOND))
     assert turn.plan.obstacles == {}
     assert turn.outcome.failures == turn.outcome.done == turn.notes == []
+
+
+class Late(Nowhere):
+    """An API server that has the record already, though the watch does not show it."""
+
+    def get(self, path):  # noqa: ARG002
+        """Answer that the policy's binding is there."""
+        return b"{}"
+
+    def create(self, path, body, **query):  # noqa: ARG002
+        """Refuse a second record; nothing else is refused."""
+        if path.endswith("/configmaps"):
+            raise ApiError(409, "AlreadyExists", "it is there")
+        return b"{}"
+
+
+def test_a_record_that_the_watch_does_not_show_yet_is_waited_for():
+    """It is no reason to leave alone for minutes whom the room was to be made for."""
+    seen = watching(
+        node("n0", "10"),
+        node("n1", "10"),
+        foreign("large", "9", owner=("ReplicaSet", "big")),
+        foreign("small", "4", owner=("ReplicaSet", "set"), node="n0"),
+        foreign("other", "4", owner=("ReplicaSet", "set"), node="n1"),
+        settings=SETTINGS,
+    )
+    client = Late()
+    rescheduler = ExternalRescheduler(Actor(client, seen.informers), ReservationController(client, seen.informers))
+    for second in (0, 2, 4, 6):
+        now = NOW + second * SECOND
+        turn = rescheduler.cycle(seen.observe(now), SETTINGS, Plan(now))
+        assert turn.notes == []
+    assert [failure.error.status for failure in turn.outcome.failures] == [409], "it is tried again"

@@ -16,7 +16,7 @@ from typing import Final
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.external.controller import DEAF, EFFECT, NOT_KNOWN, ReservationController
+from tenure.clusters.kubernetes.external.controller import CONFLICT, DEAF, EFFECT, NOT_KNOWN, ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
@@ -243,6 +243,8 @@ class ExternalRescheduler:
                 self._refused(hole, wanted.whose, turn, str(refused[0].error))
             elif self.reservation_controller.keep(wanted, turn.outcome):
                 turn.tell(wanted, "HoleKept", f"room is kept for it on {', '.join(wanted.nodes)}")
+            elif turn.outcome.failures[-1].error.status == CONFLICT:  # the watch has not shown the record as it is
+                turn.wake_at(now + AGAIN)
             else:
                 self._fail(wanted.whose, turn)
                 why = str(turn.outcome.failures[-1].error)

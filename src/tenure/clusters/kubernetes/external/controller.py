@@ -25,6 +25,7 @@ from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.actor import Failure, Outcome
 from tenure.engine.plan import PlanStep
+from tenure.model.node import Node
 from tenure.model.workload import Phase
 
 SECOND: Final = 1_000_000
@@ -42,7 +43,10 @@ STUCK: Final = 30 * SECOND
 """µs after which a replacement that waits in vain, kept off nodes by a record that is gone, is made anew."""
 
 JSON_PATCH: Final = "application/json-patch+json"
-_CONFLICT, _GONE, _INVALID = 409, 404, 422
+CONFLICT: Final = 409
+"""What the API server answers to a write of a version that is not the newest, or of what is there already."""
+
+_GONE, _INVALID = 404, 422
 _TRIES: Final = 3
 _MISSING: Final = (
     f"the admission policy {NAME} is not installed; apply what tenure install prints for settings in which "
@@ -77,7 +81,7 @@ class ReservationController:
 
     def in_effect(self, hole: NodeReservation, now: int) -> bool:
         """Whether everything that a record says is done, and was for long enough that everybody has heard of it."""
-        nodes, pods = self.informers.nodes.nodes, self._pods(hole.pods)
+        nodes, pods = self.informers.nodes.nodes.copy(), self._pods(hole.pods)
         return (
             now >= hole.written + EFFECT
             and all(n not in nodes or reservations.is_tainted(nodes[n], hole.id) for n in hole.nodes)
@@ -165,7 +169,8 @@ class ReservationController:
 
     def release(self, hole: NodeReservation, outcome: Outcome, *, landing: bool) -> None:
         """Take the taints off, and the record away: what is still ``landing`` is kept in it, for nobody to be moved."""
-        left = [n for n in self.tainted() if not self._attempt("release", n, partial(self._taint, n, None), outcome)]
+        names = [node.name for node in self.tainted()]
+        left = [n for n in names if not self._attempt("release", n, partial(self._taint, n, None), outcome)]
         if left:
             return  # the record stays until all is undone
         if landing:
@@ -178,12 +183,8 @@ class ReservationController:
     def tidy(self, hole: NodeReservation | None, outcome: Outcome, now: int) -> None:
         """Take off taints that no record names, and let replacements be made anew that are kept off nodes in vain."""
         for node in list(self.tainted()):
-            if (
-                hole is None
-                or node not in hole.nodes
-                or not reservations.is_tainted(self.informers.nodes.nodes[node], hole.id)
-            ):
-                self._attempt("release", node, partial(self._taint, node, None), outcome)
+            if hole is None or node.name not in hole.nodes or not reservations.is_tainted(node, hole.id):
+                self._attempt("release", node.name, partial(self._taint, node.name, None), outcome)
         guided = set() if hole is None or hole.released else {m.controller for m in hole.moves}
         for pod in self._records():
             if self._is_stuck(pod, now) and pod.controller not in guided:
@@ -233,7 +234,7 @@ class ReservationController:
             try:
                 self.client.patch(path, body)
             except ApiError as error:
-                if error.status != _CONFLICT or attempt == _TRIES - 1:
+                if error.status != CONFLICT or attempt == _TRIES - 1:
                     raise
             else:
                 return
@@ -273,12 +274,12 @@ class ReservationController:
         options, logs = self.informers.options, self.informers.objects.get("eviction log")
         return None if logs is None else logs.items.get((options.namespace, reservations.config_map(options.pool)))
 
-    def tainted(self) -> Iterator[str]:
+    def tainted(self) -> Iterator[Node]:
         """Give the nodes of this pool that carry any taint of ours."""
-        for name, node in sorted(self.informers.nodes.nodes.copy().items()):
+        for _, node in sorted(self.informers.nodes.nodes.copy().items()):
             of_pool = node.labels.get(keys.POOL, DEFAULT_POOL) == self.informers.options.pool
             if of_pool and any(t.key == reservations.TAINT for t in node.taints):
-                yield name
+                yield node
 
     def _records(self) -> list[PodRecord]:
         pods = self.informers.pods
