@@ -59,6 +59,7 @@ BROKEN_ONCE = {
     40483: "what follows was searched for among more pieces than the cycle had that found it, and the search gave up",
     41549: "the same, for a move of one workload",
     40706: "what follows was served beside a reservation that counted on ends from before the set",
+    50750: "what would start again beside a reservation was taken to end with what had started before it",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

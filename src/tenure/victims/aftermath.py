@@ -250,13 +250,13 @@ class Aftermath:
     @contextmanager
     def _undone(self) -> Iterator[None]:
         """Undo after the block what is done in it, and forget what was found."""
-        endings = self._endings
+        endings, now = self._endings, self.session.now
         with self.session.scenario():
             try:
                 yield
             finally:
                 self._forget()
-                self._endings = endings
+                self._endings, self.session.now = endings, now
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -286,13 +286,14 @@ class Aftermath:
         self._come_true(result, everything=everything)
 
     def _come_true(self, result: AcceptedSet, *, everything: bool) -> None:
-        """Let it leave and be bound, and then serve in order those who wait."""
+        """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
         session = self.session
         if everything:
             touched = settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             touched = settle(self.state, result.evicted, result.placed)
         self._endings = self._endings.after([*touched, *(t.workload for t in self._serve_rest())])
+        session.now += 1  # beside a reservation, what starts again would end later than what has just started
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
