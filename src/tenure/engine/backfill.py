@@ -28,9 +28,13 @@ def ending_of(workload: WorkloadState, end: int) -> Ending:
 
 
 class ExpectedReleases:
-    """Running workloads with a known expected end, in the order in which they are released in thought."""
+    """Running workloads with a known expected end, in the order in which they are released in thought.
 
-    def __init__(self) -> None:
+    What starts next starts so many µs ``later`` than they have: 0, but where it is thought of what comes after them.
+    """
+
+    def __init__(self, later: int = 0) -> None:
+        self.later = later
         self.sorted: list[Ending] = []
         self._of: dict[str, Ending] = {}
 
@@ -44,10 +48,16 @@ class ExpectedReleases:
 
     def after(self, changed: Iterable[WorkloadState]) -> ExpectedReleases:
         """Give them as they are once some workloads hold something else than they did."""
-        found = ExpectedReleases()
+        found = ExpectedReleases(self.later)
         found.sorted, found._of = self.sorted.copy(), self._of.copy()
         for workload in changed:
             found.add(workload)
+        return found
+
+    def past(self, changed: Iterable[WorkloadState]) -> ExpectedReleases:
+        """Give them as they are a moment after some workloads have come to hold something else."""
+        found = self.after(changed)
+        found.later += 1
         return found
 
     def discard(self, workload: WorkloadState) -> None:
@@ -122,7 +132,7 @@ class Backfill:
 
     def _end_of(self, workload: WorkloadState) -> int:
         """When a workload will end that starts now, or grows while it runs."""
-        start = self.session.now if workload.started_at is None else workload.started_at
+        start = self.session.now + self.endings.later if workload.started_at is None else workload.started_at
         return start + (workload.expected or 0)
 
     def place(self, workload: WorkloadState, step: Demand) -> bool:

@@ -39,7 +39,7 @@ class ScenarioBackfill(Backfill):
         victims: Sequence[WorkloadState],
         endings: ExpectedReleases | None,
     ) -> None:
-        super().__init__(session, ExpectedReleases(), placer)
+        super().__init__(session, ExpectedReleases(endings.later if endings is not None else 0), placer)
         self.contender = contender
         self.victims = victims
         self._before = endings

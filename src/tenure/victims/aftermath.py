@@ -250,13 +250,13 @@ class Aftermath:
     @contextmanager
     def _undone(self) -> Iterator[None]:
         """Undo after the block what is done in it, and forget what was found."""
-        endings, now = self._endings, self.session.now
+        endings = self._endings
         with self.session.scenario():
             try:
                 yield
             finally:
                 self._forget()
-                self._endings, self.session.now = endings, now
+                self._endings = endings
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -292,8 +292,7 @@ class Aftermath:
             touched = settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
         else:
             touched = settle(self.state, result.evicted, result.placed)
-        self._endings = self._endings.after([*touched, *(t.workload for t in self._serve_rest())])
-        session.now += 1  # beside a reservation, what starts again would end later than what has just started
+        self._endings = self._endings.past([*touched, *(t.workload for t in self._serve_rest())])
 
     def _serve_rest(self) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
