@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from scenario import Figures, Period, Scenario
 
@@ -76,6 +78,12 @@ def verdict(rows: Sequence[Figures]) -> str:
             f"(goal {GOAL:.0%} fewer: {word}); Jain {after.jain:.4f} and {before.jain:.4f}"
         )
     return "\n".join(told)
+
+
+def plain(rows: Sequence[Figures], period: Period) -> str:
+    """Give all figures of a period as JSON."""
+    days = [period.begin, period.end]
+    return json.dumps({"kind": "minimum runtime", "days": days, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
 
 
 def document(rows: Sequence[Figures], period: Period) -> str:

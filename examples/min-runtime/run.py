@@ -53,7 +53,8 @@ def main() -> int:
         rows = [figures_of(result) for result in carry_out(points, simulate, _runner(given), journal, _told)]
     print(drawing.table(rows))
     print(drawing.verdict(rows))
-    for path, draw in ((given.html, drawing.document), (given.picture, drawing.drawing)):
+    drawn = ((given.html, drawing.document), (given.picture, drawing.drawing), (given.json, drawing.plain))
+    for path, draw in drawn:
         if path:
             write_atomically(Path(path), draw(rows, period))
             print(f"written: {path}")
@@ -78,6 +79,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="scenarios side by side")
     parser.add_argument("--dask", metavar="ADDRESS", help="run the scenarios on a Dask cluster")
     parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
+    parser.add_argument("--json", metavar="FILE", help="write the figures of all scenarios")
     parser.add_argument("--html", help="write a page with pictures")
     parser.add_argument("--picture", help="write the pictures alone, as SVG")
     given = parser.parse_args()

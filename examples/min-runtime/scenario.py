@@ -11,7 +11,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU, MILLI
-from tenure.model.settings import Action, Settings, WorthSettings
+from tenure.model.settings import Action, LossSettings, Settings, WorthSettings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.due_jobs import due_jobs
@@ -25,6 +25,8 @@ NODES, PER_NODE, LARGEST, PARENTS = 56, 8, 11, 3
 RESTART = 62 * SECOND
 FIRST_DAY, LAST_DAY = 63.0, 114.0
 """2017-10-09 and 2017-11-29, as days of the trace."""
+UNBOUNDED = LossSettings(workload=0, queue=0)
+"""Nothing is protected for what it has lost."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def cluster_of(scenario: Scenario, names: list[str]) -> Cluster:
     actions: tuple[Action, ...] = ("allocate", "reclaim") if scenario.reclaim else ("allocate",)
     settings = Settings(
         actions=actions, reclaim_min_runtime=scenario.minimum, victims=scenario.victims,
-        worth=WorthSettings(max_evictions=0),  # what is seen is the minimum runtime alone
+        worth=WorthSettings(max_evictions=0, max_lost=UNBOUNDED),  # what is seen is the minimum runtime alone
     )  # fmt: skip
     return Cluster(now=0, settings=settings, nodes=nodes, queues=(*parents, *leaves))
 

@@ -65,15 +65,15 @@ NORMAL, URGENT = 30, 60
 
 SAVES = 30 * 60 * SECOND
 SCENARIOS = (
-    "no requeue", "requeue", "patient requeue", "requeue, saved every 30m", "patient requeue, saved every 30m",
-    "hard limit",
+    "no requeue", "requeue", "patient requeue", "requeue, checkpoint every 30m",
+    "patient requeue, checkpoint every 30m", "hard limit",
 )  # fmt: skip
 PATIENT = Settings(
     requeue=RequeueSettings(order="cost"),
     worth=WorthSettings(patience={"requeue": PatienceRule(factor=4, at_most=1000 * HOUR)}),
 )
 HEIGHT = 150
-ASIDE = ("processes", "html", "picture", "journal")
+ASIDE = ("processes", "html", "picture", "journal", "json", "only")
 """Options that change nothing of what a replay gives."""
 
 HEADINGS = (
@@ -107,7 +107,7 @@ def main() -> None:
     found = run(given)
     for one, rows in found:
         print(f"{name_of(one)}\n{table(rows)}")
-    for path, text in ((given.html, document), (given.picture, drawing)):
+    for path, text in ((given.html, document), (given.picture, drawing), (given.json, plain)):
         if path:
             Path(path).write_text(text(found), encoding="utf-8")
             print(f"written: {path}")
@@ -127,8 +127,12 @@ def _arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--median", type=float, default=1.5, help="median of expected / actual run time, where drawn")
     parser.add_argument("--sigma", type=float, default=0.7, help="spread of its logarithm")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--only", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), help="make these replays alone"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
+    parser.add_argument("--json", metavar="FILE", help="write the figures of all replays")
     parser.add_argument("--html", help="write a page with pictures and tables")
     parser.add_argument("--picture", help="write a picture, as SVG")
     return parser.parse_args(words)
@@ -165,7 +169,7 @@ Found = Sequence[tuple[argparse.Namespace, Sequence["Row"]]]
 
 def run(given: argparse.Namespace) -> Found:
     """Replay the scenarios of all traces, so many at a time, the longest first, and give their figures in order."""
-    order = sorted(SCENARIOS, key=lambda scenario: not _requeues(scenario))
+    order = sorted(given.only, key=lambda scenario: not _requeues(scenario))
     points = [SweepPoint(key_of(s, vars(one)), {}, (s, one)) for s in order for one in each(given)]
     progress = ProgressLine()
     with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
@@ -173,7 +177,7 @@ def run(given: argparse.Namespace) -> Found:
                             lambda done, count: progress.show(f"{done} of {count} replays"))  # fmt: skip
     progress.clear()
     found = {point.key: Row(**result) for point, result in zip(points, results, strict=True)}
-    return [(one, [found[key_of(s, vars(one))] for s in SCENARIOS]) for one in each(given)]
+    return [(one, [found[key_of(s, vars(one))] for s in given.only]) for one in each(given)]
 
 
 # -- the trace --------------------------------------------------------------------------------------------------------
@@ -299,6 +303,12 @@ def _cells(row: Row) -> list[str]:
         row.name, f"{row.jobs:,}", f"{row.urgent_mean:.3f}", f"{row.urgent_high:.2f}", f"{row.other_mean:.3f}",
         f"{row.requeues:,}", f"{row.killed:,}", f"{row.destroyed:.2%}", f"{row.violations}", f"{row.seconds:.0f}",
     ]  # fmt: skip
+
+
+def plain(found: Found) -> str:
+    """Give all figures as JSON."""
+    rows = [{"trace": name_of(one), **asdict(row)} for one, rows in found for row in rows]
+    return json.dumps({"kind": "requeue", "rows": rows}, indent=1) + "\n"
 
 
 def document(found: Found) -> str:

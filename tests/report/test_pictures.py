@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.report.picture import LONGEST, picture
+from tenure.report.picture import FULL_WIDTH, LONGEST, picture
 from tenure.report.plot import Plot
 from tenure.report.scales import Tick
 
@@ -36,12 +36,29 @@ def test_short_labels_take_no_more_room_than_before():
     assert '<svg x="72"' in picture("head", [("a", labelled("0", "100%"))])
 
 
+def ends(svg):
+    """Give where each entry of a legend ends, by the narrowest that letters are."""
+    entries = re.findall(r'<rect class="key[^>]*/><text x="(\d+)"[^>]*>(.*?)</text>', svg)
+    return [float(x) + NARROW * len(unescape(text)) for x, text in entries]
+
+
+def test_a_long_legend_goes_on_in_the_next_line():
+    names = [f"name {n}, which is long enough" for n in range(9)]
+    plot = Plot("bars", 100, "", y=[Tick(0, "0")], legend=[(f"c{n}", name) for n, name in enumerate(names)])
+    svg, short = picture("head", [("a", plot)]), picture("head", [("a", labelled("0"))])
+    assert len(ends(svg)) == len(names)
+    assert max(ends(svg)) <= FULL_WIDTH
+    heights = [int(re.search(r'height="(\d+)" role', one)[1]) for one in (short, svg)]
+    assert heights[1] > heights[0]
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in IMAGES.glob("*.svg")))
 def test_no_label_of_a_picture_in_the_docs_is_cut_off(name):
     found = begins((IMAGES / name).read_text())
     assert found
     assert "\N{NO-BREAK SPACE}" not in (IMAGES / name).read_text()
     assert min(found.values()) >= 0, found
+    assert max(ends((IMAGES / name).read_text()), default=0) <= FULL_WIDTH
 
 
 def test_a_picture_is_told_of_as_what_it_is():

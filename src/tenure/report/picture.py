@@ -29,6 +29,8 @@ LONGEST = 28
 
 TOP = 64
 TITLE, LEGEND, AXIS = 34, 26, 40
+KEY, BETWEEN = 17, 18
+"""Room of a mark of a legend, and between two entries."""
 
 _TEXT = (
     f"text{{font:13px {SANS};fill:var(--soft)}}.title{{font-size:15px;font-weight:600;fill:var(--ink)}}"
@@ -60,7 +62,7 @@ def picture(head: str, plots: Sequence[tuple[str, Plot]], *, style: str = "") ->
     left = _left(plots)
     for title, plot in plots:
         parts.append(_panel(title, plot, y, left))
-        y += TITLE + LEGEND + plot.height + AXIS
+        y += TITLE + len(_lines(plot, left)) * LEGEND + plot.height + AXIS
     rules = (
         f":root{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
         f"{classes()}{sheet('marks')}{_TEXT}{style}"
@@ -86,7 +88,7 @@ def _short(label: str) -> str:
 
 def _panel(title: str, plot: Plot, y: int, left: int) -> str:
     width = FULL_WIDTH - left - RIGHT
-    top = y + TITLE + LEGEND
+    top = y + TITLE + len(_lines(plot, left)) * LEGEND
     bottom = top + plot.height
     beside = [(bottom - tick.at * plot.height + 4, _short(tick.label)) for tick in plot.y]
     ticks_y = "".join(f'<text class="y" x="{left - 10}" y="{num(at)}">{escape(label)}</text>' for at, label in beside)
@@ -108,13 +110,25 @@ def _still(marks: str) -> str:
     return re.sub(r"><title>[^<]*</title></rect>", "/>", marks)
 
 
-def _legend(plot: Plot, left: int, y: int) -> str:
+def _lines(plot: Plot, left: int) -> list[list[tuple[int, str, str]]]:
+    """Set a legend in lines, one of which is there even where nothing is to be told: place, mark and name of each."""
+    lines: list[list[tuple[int, str, str]]] = [[]]
     x = left
-    parts = []
     for kind, name in plot.legend:
-        parts.append(
-            f'<rect class="key {kind}" x="{x}" y="{y - 10}" width="11" height="11" rx="3"/>'
-            f'<text x="{x + 17}" y="{y}">{escape(name)}</text>'
-        )
-        x += 17 + 8 * len(name) + 18
-    return "".join(parts)
+        wide = KEY + 8 * len(name)
+        if lines[-1] and x + wide > FULL_WIDTH - RIGHT:
+            lines.append([])
+            x = left
+        lines[-1].append((x, kind, name))
+        x += wide + BETWEEN
+    return lines
+
+
+def _legend(plot: Plot, left: int, y: int) -> str:
+    return "".join(
+        f'<rect class="key {kind}" x="{x}" y="{at - 10}" width="11" height="11" rx="3"/>'
+        f'<text x="{x + KEY}" y="{at}">{escape(name)}</text>'
+        for number, line in enumerate(_lines(plot, left))
+        for x, kind, name in line
+        for at in (y + number * LEGEND,)
+    )
