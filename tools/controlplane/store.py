@@ -57,8 +57,8 @@ class Store:
             self._kept, same = (self._held(), 0) if wrong else (self._kept, same + 1)
             time.sleep(_LOOK_EVERY)
 
-    def put_back(self, seconds: float = 20.0) -> None:
-        """Have it hold what was kept and nothing else.
+    def put_back(self, seconds: float = 120.0) -> None:
+        """Have it hold what was kept and nothing else; ``seconds`` are for a machine that is slow and busy.
 
         Raises
         ------
