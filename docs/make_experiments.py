@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,25 +25,9 @@ MARKED: Final = re.compile(
 Row = dict[str, Any]
 """The figures of one replay, by name."""
 
-MINUTES: Final = 60_000_000
-
-
-def _scenario(row: Row) -> str:
-    scenario = row["scenario"]
-    if not scenario["reclaim"]:
-        return "no reclaim"
-    saves = "no checkpoints" if scenario["interval"] is None else f"checkpoints {_time(scenario['interval'])}"
-    return f"{_time(scenario['minimum'])}, {scenario['victims']}, {saves}"
-
-
-def _time(duration: int) -> str:
-    minutes = duration // MINUTES
-    return f"{minutes // 60}h" if minutes and minutes % 60 == 0 else f"{minutes}m"
-
-
 COLUMNS: Final[dict[str, dict[str, Callable[[Row], str]]]] = {
     "minimum runtime": {
-        "replay": _scenario,
+        "replay": itemgetter("name"),
         "lost GPU-hours": lambda row: f"{row['lost']:,.1f}",
         "evictions": lambda row: f"{row['evictions']:,}",
         "due jobs: mean wait (h)": lambda row: f"{row['due_wait']:.3f}",
@@ -50,7 +35,7 @@ COLUMNS: Final[dict[str, dict[str, Callable[[Row], str]]]] = {
         "Jain": lambda row: f"{row['jain']:.4f}",
     },
     "requeue": {
-        "replay": lambda row: row["name"],
+        "replay": itemgetter("name"),
         "mean wait of urgent jobs (h)": lambda row: f"{row['urgent_mean']:.3f}",
         "95th percentile (h)": lambda row: f"{row['urgent_high']:.2f}",
         "mean wait of other jobs (h)": lambda row: f"{row['other_mean']:.3f}",

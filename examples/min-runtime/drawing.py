@@ -82,8 +82,9 @@ def verdict(rows: Sequence[Figures]) -> str:
 
 def plain(rows: Sequence[Figures], period: Period) -> str:
     """Give all figures of a period as JSON."""
+    found = [{"name": name_of(row.scenario), **asdict(row)} for row in rows]
     days = [period.begin, period.end]
-    return json.dumps({"kind": "minimum runtime", "days": days, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
+    return json.dumps({"kind": "minimum runtime", "days": days, "rows": found}, indent=1) + "\n"
 
 
 def document(rows: Sequence[Figures], period: Period) -> str:

@@ -1,8 +1,9 @@
 """The configuration reference says what the code says."""
 
-import importlib.util
 import re
 from pathlib import Path
+
+from tests.docs.scripts import load
 
 from tenure.clusters.kubernetes.install.crds import custom_resource_definitions
 from tenure.live.tables import ALL_EVENTS, METRICS
@@ -14,14 +15,7 @@ SOURCE = ROOT / "src" / "tenure"
 NO_KEYS = {"tenure.dev/v1beta1", "tenure.dev/v1alpha1", "tenure.dev/scheduler"}
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("make_configuration", ROOT / "docs" / "make_configuration.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = load("make_configuration")
 
 
 def kind_schema():

@@ -1,22 +1,15 @@
 """The tables of replays are what the script writes of the figures that are kept, and those are what the text says."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("make_experiments", ROOT / "docs" / "make_experiments.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = load("make_experiments")
 
 
 @pytest.mark.parametrize("name", MADE.PAGES)

@@ -1,24 +1,17 @@
 """One word for one thing: class names are unique, and each stands in the glossary with a sentence."""
 
-import importlib.util
 import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("make_glossary", ROOT / "docs" / "make_glossary.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = load("make_glossary")
 TERMS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in MADE.TARGET.read_text(encoding="utf-8").split(MADE.MARK)[0].splitlines()

@@ -1,10 +1,10 @@
 """The page about traces says what the readers read."""
 
-import importlib.util
 from pathlib import Path
 
 import click
 import pytest
+from tests.docs.scripts import load
 
 from tenure.cli.diff import diff
 from tenure.cli.simulate import simulate
@@ -18,14 +18,7 @@ from tenure.simulator.traces.table import MAX_TASKS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("make_traces", ROOT / "docs" / "make_traces.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = load("make_traces")
 PAGE = MADE.TARGET.read_text(encoding="utf-8")
 
 

@@ -61,8 +61,8 @@ def picture(head: str, plots: Sequence[tuple[str, Plot]], *, style: str = "") ->
     y = TOP
     left = _left(plots)
     for title, plot in plots:
-        parts.append(_panel(title, plot, y, left))
-        y += TITLE + len(_lines(plot, left)) * LEGEND + plot.height + AXIS
+        part, y = _panel(title, plot, y, left)
+        parts.append(part)
     rules = (
         f":root{{{variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
         f"{classes()}{sheet('marks')}{_TEXT}{style}"
@@ -86,9 +86,11 @@ def _short(label: str) -> str:
     return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
 
 
-def _panel(title: str, plot: Plot, y: int, left: int) -> str:
+def _panel(title: str, plot: Plot, y: int, left: int) -> tuple[str, int]:
+    """Set a plot below its title and legend; gives where the next one begins as well."""
     width = FULL_WIDTH - left - RIGHT
-    top = y + TITLE + len(_lines(plot, left)) * LEGEND
+    legend, lines = _legend(plot, left, y + TITLE + 12)
+    top = y + TITLE + lines * LEGEND
     bottom = top + plot.height
     beside = [(bottom - tick.at * plot.height + 4, _short(tick.label)) for tick in plot.y]
     ticks_y = "".join(f'<text class="y" x="{left - 10}" y="{num(at)}">{escape(label)}</text>' for at, label in beside)
@@ -96,12 +98,13 @@ def _panel(title: str, plot: Plot, y: int, left: int) -> str:
         f'<text class="x" x="{num(left + tick.at * width)}" y="{bottom + 19}">{escape(tick.label)}</text>'
         for tick in plot.x
     )
-    return (
-        f'<text class="title" x="{RIGHT}" y="{y + 22}">{escape(title)}</text>{_legend(plot, left, y + TITLE + 12)}'
+    panel = (
+        f'<text class="title" x="{RIGHT}" y="{y + 22}">{escape(title)}</text>{legend}'
         f'<svg x="{left}" y="{top}" width="{width}" height="{plot.height}" viewBox="0 0 {WIDTH} {plot.height}" '
         f'preserveAspectRatio="none">{_still(plot.marks)}</svg>'
         f'<path class="axis" d="M{left} {bottom}h{width}"/>{ticks_y}{ticks_x}'
     )
+    return panel, bottom + AXIS
 
 
 def _still(marks: str) -> str:
@@ -110,25 +113,16 @@ def _still(marks: str) -> str:
     return re.sub(r"><title>[^<]*</title></rect>", "/>", marks)
 
 
-def _lines(plot: Plot, left: int) -> list[list[tuple[int, str, str]]]:
-    """Set a legend in lines, one of which is there even where nothing is to be told: place, mark and name of each."""
-    lines: list[list[tuple[int, str, str]]] = [[]]
-    x = left
+def _legend(plot: Plot, left: int, y: int) -> tuple[str, int]:
+    """Write a legend, and say how many lines it takes: one even where there is nothing to tell."""
+    x, lines, parts = left, 1, []
     for kind, name in plot.legend:
         wide = KEY + 8 * len(name)
-        if lines[-1] and x + wide > FULL_WIDTH - RIGHT:
-            lines.append([])
-            x = left
-        lines[-1].append((x, kind, name))
+        if x > left and x + wide > FULL_WIDTH - RIGHT:
+            x, y, lines = left, y + LEGEND, lines + 1
+        parts.append(
+            f'<rect class="key {kind}" x="{x}" y="{y - 10}" width="11" height="11" rx="3"/>'
+            f'<text x="{x + KEY}" y="{y}">{escape(name)}</text>'
+        )
         x += wide + BETWEEN
-    return lines
-
-
-def _legend(plot: Plot, left: int, y: int) -> str:
-    return "".join(
-        f'<rect class="key {kind}" x="{x}" y="{at - 10}" width="11" height="11" rx="3"/>'
-        f'<text x="{x + KEY}" y="{at}">{escape(name)}</text>'
-        for number, line in enumerate(_lines(plot, left))
-        for x, kind, name in line
-        for at in (y + number * LEGEND,)
-    )
+    return "".join(parts), lines

@@ -45,7 +45,9 @@ def test_without_the_policy_nothing_is_moved_and_once_it_holds_again_only_if_the
     client.create(SETS, replicas("large", 9))
     with running(kubeconfig, tmp_path):
         wait_until(lambda: refused(client, "is not installed"), "it does not say that the policy is missing", 60)
+    assert "tenure install" in events(client, "HoleRefused")[-1]["note"]
     assert nothing_is_left(client)
+    assert bound(client, "large") == 0
     unbound()
     with running(kubeconfig, tmp_path) as scheduler:
         wait_until(lambda: refused(client, "does not apply"), lambda: scheduler.log.read_text()[-3000:], 60)
