@@ -66,7 +66,7 @@ class ReservationController:
         self.client = client
         self.informers = informers
         self._checked = float("-inf")
-        self._known = ""
+        self._known: str | None = None
 
     # -- what is there ----------------------------------------------------------------------------------------------
 
@@ -91,17 +91,20 @@ class ReservationController:
     def is_known(self, hole: NodeReservation, outcome: Outcome) -> bool:
         """Whether the admission policy is in effect for the record as it is: the API server is asked by a dry run."""
         item = self._item()
-        version = "" if item is None else item.metadata.resource_version
-        if item is not None and version != self._known:
-            path = f"/api/v1/namespaces/{self.informers.options.namespace}/configmaps/{item.metadata.name}?dryRun=All"
+        if item is None:
+            return False
+        version = item.metadata.resource_version
+        if version != self._known:
             try:
-                answer = self.client.patch(path, {"metadata": {"resourceVersion": version}})
+                answer = self.client.patch(
+                    f"{self._maps()}/{item.metadata.name}?dryRun=All", {"metadata": {"resourceVersion": version}}
+                )
             except ApiError as error:
                 outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
                 return False
             annotations = msgspec.json.decode(answer, type=api.ApiObject).metadata.annotations
-            self._known = (annotations or {}).get(keys.SEEN, "")
-        return version != "" and version == self._known
+            self._known = (annotations or {}).get(keys.SEEN)
+        return version == self._known
 
     def waits(self, hole: NodeReservation) -> bool:
         """Whether any of those for whom room is kept waits for it."""
@@ -206,8 +209,7 @@ class ReservationController:
         self._checked = now
 
     def _write(self, hole: NodeReservation) -> None:
-        options, item = self.informers.options, self._item()
-        path = f"/api/v1/namespaces/{options.namespace}/configmaps"
+        path, options, item = self._maps(), self.informers.options, self._item()
         if item is None:
             self.client.create(path, reservations.body_of(hole, options.pool))
         else:
@@ -215,11 +217,10 @@ class ReservationController:
             self.client.replace(f"{path}/{item.metadata.name}", body)
 
     def _drop(self) -> None:
-        options, item = self.informers.options, self._item()
+        item = self._item()
         if item is not None:
             conditions = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
-            path = f"/api/v1/namespaces/{options.namespace}/configmaps/{item.metadata.name}"
-            self.client.delete(path, {"preconditions": conditions})
+            self.client.delete(f"{self._maps()}/{item.metadata.name}", {"preconditions": conditions})
 
     def _taint(self, name: str, id_: str | None) -> None:
         """Set or take off the taint, on what the node is now: the list is written as a whole."""
@@ -273,6 +274,10 @@ class ReservationController:
     def _item(self) -> api.ApiObject | None:
         options, logs = self.informers.options, self.informers.objects.get("eviction log")
         return None if logs is None else logs.items.get((options.namespace, reservations.config_map(options.pool)))
+
+    def _maps(self) -> str:
+        """Give the path of the ConfigMaps of the scheduler's namespace, of which the record is one."""
+        return f"/api/v1/namespaces/{self.informers.options.namespace}/configmaps"
 
     def tainted(self) -> Iterator[Node]:
         """Give the nodes of this pool that carry any taint of ours."""
