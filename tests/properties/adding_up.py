@@ -266,8 +266,8 @@ def _asked(spec):
 def forbidden(played):
     """Give every breach of what holds on a cluster that does not change, as one sentence each.
 
-    An eviction that was announced was decided then, unless that was withdrawn: from there on its queue holds what is
-    nominated as well, and a follow-up that is said later comes too late for it.
+    An eviction that was announced was decided then, unless that was withdrawn, or another notice took its place: from
+    there on its queue holds what is nominated as well, and a follow-up that is said later comes too late for it.
     """
     breaches = []
     said = _first_said(played.follow_ups)
@@ -281,12 +281,14 @@ def forbidden(played):
         evicted = {(s.workload, s.task): s for s in steps if s.action == "evict"}
         breaches += _in_one_plan(cycle, steps, evicted)
         for step in steps:
-            if step.action == "notice":
-                noticed.setdefault((step.workload, step.task, step.beneficiary), cycle)
-            elif step.action == "withdraw":
-                noticed.pop((step.workload, step.task, step.beneficiary), None)
+            known = noticed.get((step.workload, step.task))
+            if step.action == "notice" and (known is None or known[0] != step.beneficiary):
+                noticed[step.workload, step.task] = step.beneficiary, cycle
+            elif step.action == "withdraw" and known is not None and known[0] == step.beneficiary:
+                del noticed[step.workload, step.task]
         for (workload, task), step in evicted.items():
-            decided = noticed.pop((workload, task, step.beneficiary), cycle)
+            told, since = noticed.pop((workload, task), (None, cycle))
+            decided = since if told == step.beneficiary else cycle
             follows = said.get((step.beneficiary, step.cause), decided) < decided
             stayed = workload in played.within.get(decided - 1, ())
             if (workload, task) in nominated_to and not (follows or stayed) and step.cause != "quota":
