@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from functools import wraps
 
 import pytest
@@ -32,6 +33,10 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would all commands that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
