@@ -20,7 +20,7 @@ from tenure.victims.dry_run import NO_LANDING
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.search import SearchBudget, SearchResult, VictimSearch
+from tenure.victims.search import SearchResult, VictimSearch
 from tenure.victims.state import EvictionState
 
 CHEAPER = "cheaper-victims"
@@ -106,26 +106,20 @@ class ConsolidationPass(PreemptionPass):
 
     # -- what is found ----------------------------------------------------------------------------------------------
 
-    def _accept(
-        self,
-        contender: WorkloadState,
-        candidates: VictimCandidates,
-        found: SearchResult,
-        budget: SearchBudget,
-    ) -> bool:
+    def _accept(self, contender: WorkloadState, found: SearchResult) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
         for rules in self._alternatives(contender):
             if rules.contender_may() is not None:
                 continue
             others = self.gatherer.gather(contender, rules)
-            instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(budget)
+            instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(self.state.budget)
             other = instead.pieces
             if other is not None and self._price(contender, instead, rules.cause) < self._price(contender, found):
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))
                 text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
                 self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
                 return False
-        return super()._accept(contender, candidates, found, budget)
+        return super()._accept(contender, found)
 
     def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
         actions = enabled_for(self.session.settings, self.cause)

@@ -254,7 +254,7 @@ class PreemptionPass:
             return True
         if budget.hit:
             self._exhausted(contender)
-        if found.pieces is not None and self._accept(contender, candidates, found, state.budget):
+        if found.pieces is not None and self._accept(contender, found):
             self._carry_out(contender, rules, candidates, found)
             return contender.step is not None
         if budget.hit:
@@ -357,13 +357,7 @@ class PreemptionPass:
             self.impatient.pop(alike, None)
         self.infeasible[alike] = (candidates, found)
 
-    def _accept(
-        self,
-        contender: WorkloadState,
-        candidates: VictimCandidates,  # noqa: ARG002
-        found: SearchResult,
-        budget: SearchBudget,  # noqa: ARG002
-    ) -> bool:
+    def _accept(self, contender: WorkloadState, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
         if found.carried_out or not self.state.plugins.patience.applies(self.session, self.cause):
             return True
