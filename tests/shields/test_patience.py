@@ -298,18 +298,60 @@ def test_patience_asks_only_for_its_causes():
     assert not Patience().applies(session, "preempt")
 
 
-@pytest.mark.parametrize(("waited", "goes"), [(1200, True), (1199, False)])
-def test_a_requeue_has_to_be_worth_it_as_well(waited, goes):
-    """The victim is overdue and had lost 1,200 s when the contender came, which is more urgent."""
-    victim = workload("v", of=GPU, on=["n"], age=2400, running=1200 + waited, expected_runtime=60)
+@pytest.mark.parametrize(
+    ("expected", "overdue", "waited", "pays_after"),
+    [
+        (600, 600, 1200, 0),  # overdue when the contender came: it had lost 1,200 s by then
+        (600, 600, 1199, 1),
+        (1200, 0, 1200, 0),  # it came to be overdue as the contender came
+        (3000, -1800, 4800, 0),  # it may be requeued for 3,000 s now, and would have lost as much then
+        (3000, -1800, 4799, 1),  # what was waited before that it had to wait in any case
+        (3000, -1800, 3000, 1800),
+    ],
+)
+def test_a_requeue_has_to_be_worth_what_was_waited_since_it_was_possible(expected, overdue, waited, pays_after):
+    """The victim was ``overdue`` for so long when the contender came, which is more urgent."""
+    victim = workload("v", of=GPU, on=["n"], age=9000, running=expected + overdue + waited, expected_runtime=expected)
     waits = workload("waits", of=GPU, age=waited, priority=50)
-    rule = WorthSettings(patience={"requeue": PatienceRule(ahead=0, at_most=1000 * HOUR * SECOND)})
+    rule = WorthSettings(patience={"requeue": PatienceRule(factor=1, ahead=0, at_most=1000 * HOUR * SECOND)})
+    given = cluster([node("n", gpu=1)], [victim, waits])
+    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
+    found, plan = evicted(given)
+    assert bool(found) is (pays_after == 0)
+    if pays_after:
+        assert plan.wake == NOW + pays_after * SECOND
+        assert [r.code for r in plan.obstacles["default/waits"]] == ["NotWorthYet"]
+
+
+@pytest.mark.parametrize(("eligible_for", "goes"), [(1799, False), (1800, True)])
+def test_requeue_is_put_off_for_no_longer_than_at_most(eligible_for, goes):
+    """What it waited before the victim became overdue does not count for that either."""
+    victim = workload("v", of=GPU, on=["n"], age=9000, running=7000 + eligible_for, expected_runtime=7000)
+    waits = workload("waits", of=GPU, age=8900, priority=50)
+    rule = WorthSettings(patience={"requeue": PatienceRule(ahead=0, at_most=1800 * SECOND)})
+    given = cluster([node("n", gpu=1)], [victim, waits])
+    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
+    assert bool(evicted(given)[0]) is goes
+
+
+@pytest.mark.parametrize(("waited", "goes"), [(24 * HOUR - 1, False), (24 * HOUR, True)])
+def test_unless_set_patience_ends_after_a_day_for_what_is_guaranteed(waited, goes):
+    """The victim lost ten days."""
+    rule = WorthSettings(patience={"reclaim": PatienceRule()})
+    assert bool(evicted(contended((240 * HOUR + waited, {}), waited=waited, worth=rule))[0]) is goes
+
+
+@pytest.mark.parametrize(("at_most", "goes"), [(None, False), (24 * HOUR * SECOND, True)])
+def test_unless_set_patience_with_requeue_has_no_end(at_most, goes):
+    """The candidate ran for ten days before it was overdue, and has been so for one: nothing is owed to who waits."""
+    victim = workload("v", of=GPU, on=["n"], age=264 * HOUR, running=264 * HOUR, expected_runtime=240 * HOUR)
+    waits = workload("waits", of=GPU, age=200 * HOUR, priority=50)
+    rule = WorthSettings(patience={"requeue": PatienceRule(at_most=at_most)})
     given = cluster([node("n", gpu=1)], [victim, waits])
     given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
     found, plan = evicted(given)
     assert bool(found) is goes
-    assert goes or plan.wake == NOW + SECOND
-    assert goes or [r.code for r in plan.obstacles["default/waits"]] == ["NotWorthYet"]
+    assert goes or plan.wake == NOW + (4 * 240 - 24) * HOUR * SECOND - 1200 * SECOND  # a quarter of it is worth it then
 
 
 def test_candidates_for_requeue_may_be_tried_by_cost():

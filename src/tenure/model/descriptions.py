@@ -96,9 +96,15 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "window": "The time over which losses and gains are added up, as far as they are known.",
     },
     "PatienceRule": {
-        "factor": "Evictions pay once this many times the waiting is worth what they cost.",
+        "factor": (
+            "Evictions pay once this many times the waiting is worth what they cost; by requeue: the waiting since the "
+            "candidate became eligible."
+        ),
         "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
-        "atMost": "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed.",
+        "atMost": (
+            "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed. "
+            "Unset: 24h, by requeue without an end."
+        ),
         "trust": (
             "How far it is believed when the contender would start by itself (0 to 1): where it would wait for longer "
             "than the eviction is worth, it goes sooner, else later."

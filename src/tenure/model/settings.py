@@ -77,13 +77,13 @@ class PatienceRule:
     """How long a contender waits before others are evicted for it.
 
     Until ``factor`` times its waiting, in weighted resources times time, is worth what the eviction costs; ``at_most``
-    so long. ``ahead`` is what it counts as waiting beyond what it has waited. Durations in µs. ``trust`` says how far
-    an estimate of its start is believed: at 0 not at all.
+    so long: a day unless set, and by requeue without an end. ``ahead`` is what it counts as waiting beyond what it has
+    waited. Durations in µs. ``trust`` says how far an estimate of its start is believed: at 0 not at all.
     """
 
-    factor: Weight = 1.0
-    ahead: Duration = 5 * MINUTE
-    at_most: Duration = 4 * HOUR
+    factor: Weight = 0.25
+    ahead: Duration = 20 * MINUTE
+    at_most: Duration | None = None
     trust: Share = 0.0
 
 

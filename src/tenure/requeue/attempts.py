@@ -43,7 +43,7 @@ class RequeueAttempts:
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}
-        self.put_off = PutOffContenders(state)
+        self.put_off = PutOffContenders(state, outcome)
         self._asked = 0
         self._without_effect = 0
         self._checked: dict[WorkloadState, int] = {}

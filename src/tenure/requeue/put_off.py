@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.plan import Reason
+from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.shields.patience import waits_since
 from tenure.victims.pieces import Piece
@@ -12,17 +13,21 @@ from tenure.victims.state import EvictionState
 
 
 class PutOffContenders:
-    """The contenders whose waiting is not worth what some candidate costs, with the first time at which one pays."""
+    """The contenders whose waiting is not worth what some candidate costs, with the first time at which one pays.
 
-    def __init__(self, state: EvictionState) -> None:
+    A candidate may be requeued since it became eligible: before that a contender had to wait in any case.
+    """
+
+    def __init__(self, state: EvictionState, outcome: RequeueOutcome) -> None:
         self.state = state
+        self._eligible = {n.workload: n.since for n in outcome.nominations if n.since is not None}
         self._pays: dict[str, tuple[int, Reason]] = {}
 
     def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
         """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
-        state = self.state
-        since = waits_since(contender)
-        not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces, since)
+        state, since = self.state, waits_since(contender)
+        possible = max((self._eligible.get(p.workload.key, 0) for p in pieces), default=0)
+        not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces, since, possible=possible)
         if not_yet is None:
             return True
         state.wake_at(not_yet.again)

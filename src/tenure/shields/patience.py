@@ -111,32 +111,35 @@ class Patience:
         pieces: Iterable[Priced],
         since: int,
         follow_ups: int = 0,
+        possible: int = 0,
     ) -> NotYet | None:
         """Say why a set is too dear for what a contender has waited; None where it pays.
 
         ``since`` is when the first began to wait that stands as the contender does; ``follow_ups`` is the price of what
-        would follow from the set.
+        would follow from the set; ``possible``: since when it may be evicted at all. What was waited before is gone
+        either way, and does not count.
         """
-        chosen, waited = list(pieces), session.now - waits_since(contender)
+        chosen, waited = list(pieces), session.now - max(waits_since(contender), possible)
         price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
-        not_yet = self.too_dear(session, cause, contender, price, since)
+        not_yet = self.too_dear(session, cause, contender, price, since, possible)
         if not_yet is None:
             return None
         return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
 
     def too_dear(
-        self, session: Session, cause: Cause, contender: WorkloadState, price: float, since: int
+        self, session: Session, cause: Cause, contender: WorkloadState, price: float, since: int, possible: int = 0
     ) -> NotYet | None:
-        """Say why a price is more than what a contender has waited is worth; None where it is not."""
+        """Say why a price is more than what a contender has waited is worth; None where it is not. See `not_yet`."""
         pause = self.breaker.pause(session, cause, contender)
         if pause is not None:
             return NotYet(round(price), 0, pause.until, pause.until, pause)
         rule = rule_for(session, cause, contender)
         if rule is None:
             return None
-        now, began = session.now, waits_since(contender) - rule.ahead
+        now, began = session.now, max(waits_since(contender), possible) - rule.ahead
         each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
-        latest = since + rule.at_most if each == 0 or is_capped(session, cause, contender) else now + FAR_AHEAD
+        ends = each == 0 or is_capped(session, cause, contender)
+        latest = max(since, possible) + longest_of(rule, cause) if ends else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest:
             return None
@@ -158,8 +161,16 @@ def believed(trust: float, long: bool) -> float:
     return 1 / doubt if doubt else inf
 
 
-FAR_AHEAD: Final = 100 * 365 * 86_400 * SECOND
+DAY: Final = 86_400 * SECOND
+FAR_AHEAD: Final = 100 * 365 * DAY
 """A hundred years, in µs: what pays no sooner than that is said to pay then."""
+
+
+def longest_of(rule: PatienceRule, cause: Cause) -> int:
+    """For how long (µs) a rule may put evictions off; by requeue, which brings what is owed to none, for ever."""
+    if rule.at_most is not None:
+        return rule.at_most
+    return FAR_AHEAD if cause == "requeue" else DAY
 
 
 def is_capped(session: Session, cause: Cause, contender: WorkloadState) -> bool:
@@ -179,23 +190,11 @@ def counted(cost: int, growth: int, waited: int) -> int:
 
 
 class PatienceOver(Patience):
-    """Patience where every wait is taken to be over."""
+    """Patience where every wait is taken to be over: no eviction has to pay."""
 
     def applies(self, session: Session, cause: Cause) -> bool:  # noqa: ARG002  the same for all
         """Give no."""
         return False
-
-    def not_yet(
-        self,
-        session: Session,  # noqa: ARG002
-        cause: Cause,  # noqa: ARG002
-        contender: WorkloadState,  # noqa: ARG002
-        pieces: Iterable[Priced],  # noqa: ARG002
-        since: int,  # noqa: ARG002
-        follow_ups: int = 0,  # noqa: ARG002
-    ) -> NotYet | None:
-        """Find that everything pays."""
-        return None
 
 
 def rule_for(session: Session, cause: Cause, contender: WorkloadState) -> PatienceRule | None:

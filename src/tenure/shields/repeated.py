@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from tenure.engine.cost import SECOND
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
-from tenure.model.settings import PATIENT_CAUSES, Cause, PatienceRule
+from tenure.model.settings import PATIENT_CAUSES, Cause
 from tenure.model.workload import EVICTIONS_REMEMBERED
-from tenure.shields.patience import is_capped, rule_for, waits_since
+from tenure.shields.patience import is_capped, longest_of, rule_for, waits_since
 
 SHIELD: Final = "evicted-often"
 
-_DEFAULT: Final = PatienceRule()
+LONGEST: Final = 4 * 3600 * SECOND
+"""For how long these bounds hold against a contender for which there is no rule of patience, in µs."""
 
 
 def evicted_often(
@@ -51,7 +53,8 @@ def owed_from(session: Session, cause: Cause, contender: WorkloadState | None) -
     """When a contender has waited long enough for what its queue is guaranteed; None if that is not what it wants."""
     if cause != "reclaim" or contender is None or contender.step is None or not is_capped(session, cause, contender):
         return None
-    return waits_since(contender) + (rule_for(session, cause, contender) or _DEFAULT).at_most
+    rule = rule_for(session, cause, contender)
+    return waits_since(contender) + (LONGEST if rule is None else longest_of(rule, cause))
 
 
 BOUNDED: Final[frozenset[Cause]] = frozenset((*PATIENT_CAUSES, "reschedule"))
