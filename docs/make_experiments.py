@@ -1,7 +1,8 @@
 """Writes the tables of replays in the pages from docs/experiments. Run: python docs/make_experiments.py
 
-`examples/requeue/run.py` and `examples/min-runtime/run.py` write the files with ``--json``. A page names a file between
-marks, and what stands there is written anew; the prose around it stays as it is.
+`examples/requeue/run.py`, `examples/min-runtime/run.py` and `examples/worth/run.py` write the files with ``--json``. A
+page names a file between marks, and what stands there is written anew; the prose around it stays as it is. Where
+several workloads were replayed under the same policies, ``by workload`` behind the file gives each one line.
 """
 # ruff: noqa: INP001  a script, not a package
 
@@ -17,9 +18,9 @@ from typing import Any, Final
 from tenure.model.files import write_atomically
 
 DOCS: Final = Path(__file__).resolve().parent
-PAGES: Final = ("min-runtime.md", "requeue.md")
+PAGES: Final = ("min-runtime.md", "requeue.md", "worth.md")
 MARKED: Final = re.compile(
-    r"(<!-- written by docs/make_experiments\.py from (\S+) -->\n).*?(<!-- until here -->)", re.DOTALL
+    r"(<!-- written by docs/make_experiments\.py from (\S+?)( by workload)? -->\n).*?(<!-- until here -->)", re.DOTALL
 )
 
 Row = dict[str, Any]
@@ -43,14 +44,34 @@ COLUMNS: Final[dict[str, dict[str, Callable[[Row], str]]]] = {
         "killed jobs": lambda row: f"{row['killed']:,}",
         "work destroyed": lambda row: f"{row['destroyed']:.2%}",
     },
+    "worth": {
+        "policy": itemgetter("policy"),
+        "lost (weighted hours)": lambda row: spread(row, "lost", ",.0f"),
+        "of all work": lambda row: spread(row, "destroyed", ".2%"),
+        "evictions": lambda row: spread(row, "evictions", ",.0f"),
+        "most of one job": lambda row: spread(row, "most", ".0f"),
+        "due: wait (h)": lambda row: spread(row, "due_wait", ".3f"),
+        "due: to the end (h)": lambda row: spread(row, "due_end", ".3f"),
+        "lost per hour spared": lambda row: spread(row, "per_hour", ",.2f"),
+        "per weighted hour": lambda row: spread(row, "per_weighted_hour", ",.2f"),
+    },
 }
 """By kind of experiment the columns of its table."""
+
+
+def spread(row: Row, figure: str, form: str) -> str:
+    """Write a median, with the least and the most where these are written otherwise; nothing where there is none."""
+    written = ["none spared" if value is None else format(value, form) for value in row.get(figure, ())]
+    if not written:
+        return ""
+    middle, least, most = written
+    return middle if least == most else f"{middle} ({least} to {most})"
 
 
 def files() -> Iterator[Path]:
     """Give the files that the pages name."""
     for name in PAGES:
-        yield from (DOCS / file for _, file, _ in MARKED.findall((DOCS / name).read_text(encoding="utf-8")))
+        yield from (DOCS / file for _, file, *_ in MARKED.findall((DOCS / name).read_text(encoding="utf-8")))
 
 
 def table(file: Path) -> str:
@@ -64,13 +85,44 @@ def table(file: Path) -> str:
     found = json.loads(file.read_text(encoding="utf-8"))
     columns = COLUMNS[found["kind"]]
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
-    lines += [f"| {' | '.join(write(row) for write in columns.values())} |" for row in found["rows"]]
+    workload = None
+    for row in found["rows"]:
+        if (name := row.get("workload")) != workload:  # several workloads in one table
+            workload = name
+            lines.append(f"| **{name}** |{' |' * (len(columns) - 1)}")
+        lines.append(f"| {' | '.join(write(row) for write in columns.values())} |")
+    return "\n".join(lines)
+
+
+def by_workload(file: Path) -> str:
+    """Write the replays of several workloads as a table: a line for each, and columns for each policy.
+
+    The first policy evicts nothing; of the last it is also said what was destroyed for what was spared.
+    """
+    found: dict[str, dict[str, Row]] = {}
+    for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
+        found.setdefault(row["workload"], {})[row["policy"]] = row
+    base, *policies = next(iter(found.values()))
+    headings = ["workload", f"{base}: to the end (h)"]
+    headings += [f"{policy}: {what}" for policy in policies for what in ("lost", "to the end (h)")]
+    headings += ["lost per weighted hour spared", "most of one job"]
+    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    for name, rows in found.items():
+        cells = [name, spread(rows[base], "due_end", ".2f")]
+        cells += [spread(rows[p], *what) for p in policies for what in (("lost", ",.0f"), ("due_end", ".2f"))]
+        cells += [spread(rows[policies[-1]], "per_weighted_hour", ",.2f"), spread(rows[policies[-1]], "most", ".0f")]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def written(page: Path) -> str:
     """Give a page with its tables written anew."""
-    return MARKED.sub(lambda m: f"{m[1]}\n{table(DOCS / m[2])}\n\n{m[3]}", page.read_text(encoding="utf-8"))
+
+    def anew(mark: re.Match[str]) -> str:
+        made = (by_workload if mark[3] else table)(DOCS / mark[2])
+        return f"{mark[1]}\n{made}\n\n{mark[4]}"
+
+    return MARKED.sub(anew, page.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What requeue does to the waits of urgent work, and how much work it destroys, on a real trace.
 
 Replays a trace several times, side by side: without requeue; with requeue; with patient requeue, which takes the
-cheapest candidate first and evicts only once four times the wait of urgent work is worth what is lost; with both where
-jobs save themselves every half hour; and with a hard limit that kills at the expected run time, whoever waits (for
-comparison in this experiment only: Tenure has no such limit).
+cheapest candidate first and evicts only once a quarter of the wait of urgent work is worth what is lost; with both
+where jobs save themselves every half hour; and with a hard limit that kills at the expected run time, whoever waits
+(for comparison in this experiment only: Tenure has no such limit).
 
 In a log of the Standard Workload Format the expected run time is what the job's owner asked for; other traces do not
 say: there it is the real one times a log-normal factor, drawn per job, and the largest virtual clusters are the queues.
@@ -68,10 +68,7 @@ SCENARIOS = (
     "no requeue", "requeue", "patient requeue", "requeue, checkpoint every 30m",
     "patient requeue, checkpoint every 30m", "hard limit",
 )  # fmt: skip
-PATIENT = Settings(
-    requeue=RequeueSettings(order="cost"),
-    worth=WorthSettings(patience={"requeue": PatienceRule(factor=4, at_most=1000 * HOUR)}),
-)
+PATIENT = Settings(requeue=RequeueSettings(order="cost"), worth=WorthSettings(patience={"requeue": PatienceRule()}))
 HEIGHT = 150
 ASIDE = ("processes", "html", "picture", "journal", "json", "only")
 """Options that change nothing of what a replay gives."""

@@ -43,6 +43,9 @@ POLICIES: dict[str, Settings] = {
     "price 30m": Settings(reclaim_min_runtime=30 * MINUTE, min_runtime=MinRuntimeSettings(mode="price")),
     "notice 2m": Settings(eviction_notice=2 * MINUTE),
     "patience": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()})),
+    "factor 1, 4h": Settings(
+        worth=WorthSettings(patience={"reclaim": PatienceRule(factor=1, ahead=5 * MINUTE, at_most=4 * HOUR)})
+    ),
     "patience, at most 8": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()}, max_evictions=8)),
     "patience, survival": Settings(
         worth=WorthSettings(patience={"reclaim": PatienceRule(trust=0.5)}, survival=SurvivalSettings(enabled=True))
@@ -52,7 +55,8 @@ POLICIES: dict[str, Settings] = {
         eviction_notice=2 * MINUTE, worth=WorthSettings(patience={"reclaim": PatienceRule()})
     ),
 }
-"""What is compared; without reclaim nobody gives way. ``at most 8``: evictions of a job. ``paused``: where it loses.
+"""What is compared; without reclaim nobody gives way. ``patience`` is the rule as it is unless set, ``factor 1,
+4h`` one that evicts sooner. ``at most 8``: evictions of a job. ``paused``: where it loses.
 ``survival``: patience trusts an estimate of the start by half, which goes by how long other jobs of the queue ran."""
 
 MIXES = {"none save": 0.0, "half save": 0.5, "all save": 1.0}
@@ -84,7 +88,8 @@ class Figures:
     """What comes out: times in hours, ``lost`` in weighted hours, ``destroyed`` as a share of all work.
 
     ``due`` are the jobs that came while their queue would have stayed within its guaranteed with them: their mean wait,
-    and their mean time from arrival to end. ``most`` is how often one job was evicted.
+    and their mean time from arrival to end; ``due_waited`` is what all of them waited in weighted hours, that is, times
+    the resources that they ask for. ``most`` is how often one job was evicted.
     """
 
     jobs: int
@@ -95,6 +100,7 @@ class Figures:
     due: int
     due_wait: float
     due_end: float
+    due_waited: float
     wait: float
     violations: int
     seconds: float
@@ -122,13 +128,14 @@ def replayed(replay: Replay) -> Figures:
     waits = {j: (int(outcomes.first_start[j]) - int(outcomes.submit[j])) / HOUR for j in started}
     ends = [(int(outcomes.end[j]) - int(outcomes.submit[j])) / HOUR for j in due if outcomes.end[j] >= 0]
     violations = check(result.log, cluster.nodes, queues=cluster.queues).total
+    due_waited = sum(_rate(outcomes.workloads[j].tasks, settings) * waits[j] for j in sorted(due) if j in waits)
     summary = summarize(outcomes, trace, cluster.nodes, violations=violations, wall_s=seconds)
     lost = _weighted(summary["lost"], settings) / 3600
     work = sum(_rate(job.workload.tasks, settings) * (job.runtime or 0) for job in trace.jobs) / HOUR
     return Figures(
         len(trace.jobs), lost, lost / max(work + lost, 1e-9), sum(outcomes.by_cause.values()),
         int(outcomes.evictions.max(initial=0)), len(due), _mean([waits[j] for j in due if j in waits]), _mean(ends),
-        _mean(list(waits.values())), violations, seconds,
+        due_waited, _mean(list(waits.values())), violations, seconds,
     )  # fmt: skip
 
 

@@ -15,11 +15,13 @@ goes on where it was stopped. With several seeds the medians are told, with the 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from statistics import median
 
@@ -40,10 +42,23 @@ from tenure.simulator.sweep.points import SweepPoint, key_of
 from tenure.simulator.sweep.runners import DaskCluster, LocalProcesses, SweepRunner
 
 BASE = "no reclaim"
-HEADINGS = (
-    "policy", "jobs", "lost (weighted hours)", "destroyed", "evictions", "most of one job", "due: wait (h)",
-    "due: arrival to end (h)", "all: wait (h)", "lost per hour spared", "violations",
-)  # fmt: skip
+COLUMNS = {
+    "jobs": ("jobs", ",.0f"),
+    "lost": ("lost (weighted hours)", ",.1f"),
+    "destroyed": ("destroyed", ".2%"),
+    "evictions": ("evictions", ",.0f"),
+    "most": ("most of one job", ".0f"),
+    "due_wait": ("due: wait (h)", ".3f"),
+    "due_end": ("due: arrival to end (h)", ".3f"),
+    "wait": ("all: wait (h)", ".3f"),
+    "per_hour": ("lost per hour spared", ",.2f"),
+    "per_weighted_hour": ("lost per weighted hour spared", ",.2f"),
+    "violations": ("violations", ".0f"),
+}
+"""By figure its heading, and how it is written."""
+
+PER_SPARED = ("per_hour", "per_weighted_hour")
+"""What is destroyed for each hour that due jobs wait less than without reclaim; weighted: times what they ask for."""
 
 Found = dict[Replay, Figures]
 
@@ -65,9 +80,10 @@ def main() -> int:
     found = {one: Figures(**result) for one, result in zip(asked, results, strict=True)}
     for name, group in _groups(found).items():
         print(f"\n{name}\n{_table(group)}")
-    if given.html:
-        write_atomically(Path(given.html), _document(found))
-        print(f"written: {given.html}")
+    for path, write in ((given.html, _document), (given.json, _plain)):
+        if path:
+            write_atomically(Path(path), write(found))
+            print(f"written: {path}")
     return 0
 
 
@@ -87,6 +103,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="replays side by side")
     parser.add_argument("--dask", metavar="ADDRESS", help="run the replays on a Dask cluster")
     parser.add_argument("--journal", metavar="FILE", help="keep what is done there, and go on with it")
+    parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument("--html", help="write a page with pictures")
     given = parser.parse_args()
     if not given.trace and not given.generated:
@@ -136,43 +153,77 @@ def _name(one: Replay) -> str:
     return f"{Path(one.source).name.split('.')[0]}, load {one.load:g}, {one.mix}"
 
 
-def _rows(group: Found) -> list[tuple[str, list[Figures], list[float]]]:
-    """Give by policy its figures, and what it destroyed for each hour that due jobs waited less than without it."""
+@dataclass(frozen=True)
+class PolicyRow:
+    """A policy on one workload: its figures, seed by seed, and what the same seeds gave without reclaim."""
+
+    policy: str
+    own: list[Figures]
+    base: list[Figures]
+
+    def values(self, figure: str) -> list[float]:
+        """Give a figure, seed by seed; what was destroyed for an hour where none was spared is infinite."""
+        if figure == "per_hour":
+            spared = [(b.due_wait - f.due_wait) * f.due for f, b in zip(self.own, self.base, strict=True)]
+        elif figure == "per_weighted_hour":
+            spared = [b.due_waited - f.due_waited for f, b in zip(self.own, self.base, strict=True)]
+        else:
+            return [getattr(f, figure) for f in self.own]
+        return [f.lost / hours if hours > 0 else inf for f, hours in zip(self.own, spared, strict=True)]
+
+
+def _rows(group: Found) -> list[PolicyRow]:
+    """Give the policies of a group, in their order."""
     base = {one.seed: figures for one, figures in group.items() if one.policy == BASE}
     rows = []
     for policy in sorted({one.policy for one in group}, key=list(POLICIES).index):
-        own = sorted(((one.seed, figures) for one, figures in group.items() if one.policy == policy))
-        spared = [(base[seed].due_wait - f.due_wait) * f.due for seed, f in own]
-        each = [f.lost / hours if hours > 0 else float("inf") for (_, f), hours in zip(own, spared, strict=True)]
-        rows.append((policy, [f for _, f in own], each))
+        own = sorted((one.seed, figures) for one, figures in group.items() if one.policy == policy)
+        rows.append(PolicyRow(policy, [figures for _, figures in own], [base[seed] for seed, _ in own]))
     return rows
 
 
 def _table(group: Found) -> str:
-    columns = [TableColumn(h, right=bool(n)) for n, h in enumerate(HEADINGS)]
-    return set_table(columns, [_cells(*row) for row in _rows(group)], terminal())
+    columns = [TableColumn("policy"), *(TableColumn(heading, right=True) for heading, _ in COLUMNS.values())]
+    return set_table(columns, [_cells(row) for row in _rows(group)], terminal())
 
 
-def _cells(policy: str, own: list[Figures], each: list[float]) -> list[str]:
-    def told(values: Sequence[float], form: str) -> str:
-        middle = format(median(values), form)
-        return middle if len(values) == 1 else f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+def _cells(row: PolicyRow) -> list[str]:
+    """Give the median of each figure, with the least and the most where there are several seeds."""
 
-    return [
-        policy, f"{own[0].jobs:,}", told([f.lost for f in own], ",.1f"), told([f.destroyed for f in own], ".2%"),
-        told([f.evictions for f in own], ",.0f"), f"{max(f.most for f in own)}",
-        told([f.due_wait for f in own], ".3f"), told([f.due_end for f in own], ".3f"),
-        told([f.wait for f in own], ".3f"), "" if policy == BASE else told(each, ",.2f"),
-        str(sum(f.violations for f in own)),
+    def told(figure: str, form: str) -> str:
+        if row.policy == BASE and figure in PER_SPARED:
+            return ""
+        middle, least, most = (format(value, form) for value in _spread_of(row.values(figure)))
+        return middle if least == most else f"{middle} ({least} to {most})"
+
+    return [row.policy, *(told(figure, form) for figure, (_, form) in COLUMNS.items())]
+
+
+def _plain(found: Found) -> str:
+    """Give all figures as JSON: of each the median, the least and the most of the seeds; null where it is infinite."""
+    rows = [
+        {"workload": name, "policy": row.policy, "seeds": len(row.own),
+         **{f: _spread(row.values(f)) for f in COLUMNS if row.policy != BASE or f not in PER_SPARED},
+         "violations": sum(f.violations for f in row.own)}
+        for name, group in _groups(found).items() for row in _rows(group)
     ]  # fmt: skip
+    return json.dumps({"kind": "worth", "rows": rows}, indent=1) + "\n"
+
+
+def _spread(values: Sequence[float]) -> list[float | None]:
+    return [None if value == inf else round(value, 6) for value in _spread_of(values)]
+
+
+def _spread_of(values: Sequence[float]) -> tuple[float, float, float]:
+    return median(values), min(values), max(values)
 
 
 def _document(found: Found) -> str:
     """Make one self-contained page."""
     parts = []
     for name, group in _groups(found).items():
-        headings = [Cell(h, right=bool(i)) for i, h in enumerate(HEADINGS)]
-        lines = [[Cell(c, right=bool(i)) for i, c in enumerate(_cells(*row))] for row in _rows(group)]
+        headings = [Cell("policy"), *(Cell(heading, right=True) for heading, _ in COLUMNS.values())]
+        lines = [[Cell(c, right=bool(i)) for i, c in enumerate(_cells(row))] for row in _rows(group)]
         front = "".join(f"<h3>{what.capitalize()}</h3>{figure(plot)}" for what, plot in _front(name, group))
         parts.append(section(name, "", front + html_table(headings, lines)))
     lead = "How long jobs wait that are due, and what is destroyed for them, by policy."
@@ -181,13 +232,13 @@ def _document(found: Found) -> str:
 
 def _front(name: str, group: Found) -> list[tuple[str, Plot]]:
     """Draw waits and work destroyed, policy by policy, from what destroys most to what destroys nothing."""
-    rows = sorted(_rows(group), key=lambda row: -median(f.lost for f in row[1]))
-    labels = [policy for policy, _, _ in rows]
+    rows = sorted(_rows(group), key=lambda row: -median(row.values("lost")))
+    labels = [row.policy for row in rows]
     plots = []
     for what, value in (("mean wait of due jobs, hours", "due_wait"), ("work destroyed, weighted hours", "lost")):
         points = []
-        for number, (_, own, _) in enumerate(rows):
-            values = [getattr(f, value) for f in own]
+        for number, row in enumerate(rows):
+            values = row.values(value)
             points.append(CurvePoint(number, median(values), min(values), max(values)))
         write = "{:,.0f}".format if value == "lost" else "{:,.2f}".format
         plots.append((what, curves_plot(f"{name}: {what}", labels, [Curve(what, points)], write)))

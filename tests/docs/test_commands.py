@@ -48,6 +48,8 @@ ELSEWHERE = (
               "tests/simulator/test_min_runtime_experiment.py::test_all_scenarios_are_replayed_told_and_drawn"),
     Elsewhere(r"worth/run\.py --trace philly", "a trace that is not ours to ship",
               "tests/simulator/test_worth_experiment.py::test_policies_are_compared_with_no_reclaim_told_and_drawn"),
+    Elsewhere(r"worth/run\.py --generated", "takes a quarter of an hour",
+              "tests/simulator/test_worth_experiment.py::test_policies_are_compared_with_no_reclaim_told_and_drawn"),
     Elsewhere(r"rescheduler/month\.py", "takes an hour",
               "tests/rescheduler/test_month.py::test_two_days_with_and_without_moves"),
     Elsewhere(r"benchmarks/", "takes minutes, and measures",
