@@ -298,6 +298,14 @@ def test_patience_asks_only_for_its_causes():
     assert not Patience().applies(session, "preempt")
 
 
+def overdue_beside(expected, ran, waited, rule):
+    """One GPU: `v` ran there longer than was expected of it, and `waits`, which is more urgent, waited. In seconds."""
+    victim = workload("v", of=GPU, on=["n"], age=ran, running=ran, expected_runtime=expected)
+    waits = workload("waits", of=GPU, age=waited, priority=50)
+    settings = Settings(actions=("allocate", "requeue"), worth=WorthSettings(patience={"requeue": rule}))
+    return replace(cluster([node("n", gpu=1)], [victim, waits]), settings=settings)
+
+
 @pytest.mark.parametrize(
     ("expected", "overdue", "waited", "pays_after"),
     [
@@ -311,12 +319,8 @@ def test_patience_asks_only_for_its_causes():
 )
 def test_a_requeue_has_to_be_worth_what_was_waited_since_it_was_possible(expected, overdue, waited, pays_after):
     """The victim was ``overdue`` for so long when the contender came, which is more urgent."""
-    victim = workload("v", of=GPU, on=["n"], age=9000, running=expected + overdue + waited, expected_runtime=expected)
-    waits = workload("waits", of=GPU, age=waited, priority=50)
-    rule = WorthSettings(patience={"requeue": PatienceRule(factor=1, ahead=0, at_most=1000 * HOUR * SECOND)})
-    given = cluster([node("n", gpu=1)], [victim, waits])
-    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
-    found, plan = evicted(given)
+    rule = PatienceRule(factor=1, ahead=0, at_most=1000 * HOUR * SECOND)
+    found, plan = evicted(overdue_beside(expected, expected + overdue + waited, waited, rule))
     assert bool(found) is (pays_after == 0)
     if pays_after:
         assert plan.wake == NOW + pays_after * SECOND
@@ -326,12 +330,8 @@ def test_a_requeue_has_to_be_worth_what_was_waited_since_it_was_possible(expecte
 @pytest.mark.parametrize(("eligible_for", "goes"), [(1799, False), (1800, True)])
 def test_requeue_is_put_off_for_no_longer_than_at_most(eligible_for, goes):
     """What it waited before the victim became overdue does not count for that either."""
-    victim = workload("v", of=GPU, on=["n"], age=9000, running=7000 + eligible_for, expected_runtime=7000)
-    waits = workload("waits", of=GPU, age=8900, priority=50)
-    rule = WorthSettings(patience={"requeue": PatienceRule(ahead=0, at_most=1800 * SECOND)})
-    given = cluster([node("n", gpu=1)], [victim, waits])
-    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
-    assert bool(evicted(given)[0]) is goes
+    rule = PatienceRule(ahead=0, at_most=1800 * SECOND)
+    assert bool(evicted(overdue_beside(7000, 7000 + eligible_for, 8900, rule))[0]) is goes
 
 
 @pytest.mark.parametrize(("waited", "goes"), [(24 * HOUR - 1, False), (24 * HOUR, True)])
@@ -344,12 +344,8 @@ def test_unless_set_patience_ends_after_a_day_for_what_is_guaranteed(waited, goe
 @pytest.mark.parametrize(("at_most", "goes"), [(None, False), (24 * HOUR * SECOND, True)])
 def test_unless_set_patience_with_requeue_has_no_end(at_most, goes):
     """The candidate ran for ten days before it was overdue, and has been so for one: nothing is owed to who waits."""
-    victim = workload("v", of=GPU, on=["n"], age=264 * HOUR, running=264 * HOUR, expected_runtime=240 * HOUR)
-    waits = workload("waits", of=GPU, age=200 * HOUR, priority=50)
-    rule = WorthSettings(patience={"requeue": PatienceRule(at_most=at_most)})
-    given = cluster([node("n", gpu=1)], [victim, waits])
-    given = replace(given, settings=Settings(actions=("allocate", "requeue"), worth=rule))
-    found, plan = evicted(given)
+    rule = PatienceRule(at_most=at_most)
+    found, plan = evicted(overdue_beside(240 * HOUR, 264 * HOUR, 200 * HOUR, rule))
     assert bool(found) is goes
     assert goes or plan.wake == NOW + (4 * 240 - 24) * HOUR * SECOND - 1200 * SECOND  # a quarter of it is worth it then
 

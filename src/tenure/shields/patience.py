@@ -18,7 +18,7 @@ from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.start_estimates import StartEstimates
-from tenure.model.duration import format_time
+from tenure.model.duration import DAY, format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
 from tenure.shields.breaker import Breaker, LosingCause, brings_guaranteed, told
@@ -161,7 +161,6 @@ def believed(trust: float, long: bool) -> float:
     return 1 / doubt if doubt else inf
 
 
-DAY: Final = 86_400 * SECOND
 FAR_AHEAD: Final = 100 * 365 * DAY
 """A hundred years, in µs: what pays no sooner than that is said to pay then."""
 
