@@ -73,12 +73,14 @@ def _settings(rng, *, quota):
 def priced(seed):
     """Draw the same cluster with rules of patience, prices in place of shields, and bounds on evictions."""
     rng, given, trusting = random.Random(f"{seed} priced"), drawn(seed), random.Random(f"{seed} trusting")
+    surplus = random.Random(f"{seed} surplus").choice([0.25, 1.0])
     rules = {
         cause: PatienceRule(
             factor=rng.choice([0.5, 1.0, 2.0]),
             ahead=rng.choice([0, 5 * MINUTE]),
             at_most=rng.choice([10 * MINUTE, 60 * MINUTE, 240 * MINUTE]),
             trust=trusting.choice([0.0, 0.5, 1.0]),
+            surplus=surplus,
         )
         for cause in PATIENT_CAUSES
         if rng.random() < 0.7

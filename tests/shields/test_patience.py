@@ -44,8 +44,9 @@ def contended(*victims, waited, guaranteed=1, queue_fields=None, **settings):
     return replace(cluster(nodes, [*running, waits], queues), settings=Settings(**settings))
 
 
-def patient(factor=1.0, at_most=2 * HOUR, ahead=0, trust=0.0, **worth):
-    rule = PatienceRule(factor=factor, at_most=round(at_most * SECOND), ahead=ahead * SECOND, trust=trust)
+def patient(factor=1.0, at_most=2 * HOUR, ahead=0, trust=0.0, surplus=0.25, **worth):
+    times = {"at_most": round(at_most * SECOND), "ahead": ahead * SECOND}
+    rule = PatienceRule(factor=factor, trust=trust, surplus=surplus, **times)
     return {"worth": WorthSettings(patience={"reclaim": rule}, **worth)}
 
 
@@ -226,12 +227,35 @@ def test_what_was_served_holds_up_no_wait():
 @pytest.mark.parametrize(("guaranteed", "goes"), [(1, True), (0, False)])
 def test_beyond_what_is_guaranteed_a_set_has_to_pay_however_long_the_wait(guaranteed, goes):
     """The victims had lost 5 hours when the contender came; it has waited for 4, and at most 2 are to be waited."""
-    given = contended((9 * HOUR, {}), (9 * HOUR, {}), waited=4 * HOUR, guaranteed=guaranteed, **patient())
+    waits = patient(surplus=1)
+    given = contended((9 * HOUR, {}), (9 * HOUR, {}), waited=4 * HOUR, guaranteed=guaranteed, **waits)
     found, plan = evicted(given)
     assert bool(found) is goes
     if not goes:
         assert plan.wake == NOW + HOUR * SECOND
         assert evicted(replace(given, now=plan.wake))[0]
+
+
+@pytest.mark.parametrize(
+    ("lost", "waited", "surplus", "goes"),
+    [
+        (900, HOUR, 0.25, True),
+        (901, HOUR, 0.25, False),
+        (1, 0, 0.25, False),
+        (HOUR, HOUR, 1, True),
+        (HOUR + 1, HOUR, 1, False),
+        (1, 1000 * HOUR, 0, False),
+    ],
+)
+def test_a_wait_for_what_is_beyond_the_guaranteed_counts_in_part(lost, waited, surplus, goes):
+    """What the victim lost before; ``ahead`` does not count for such a wait, and ``atMost`` does not end it."""
+    rule = PatienceRule(factor=1, ahead=HOUR * SECOND, at_most=HOUR * SECOND, surplus=surplus)
+    worth = WorthSettings(patience={"reclaim": rule})
+    found, plan = evicted(contended((lost + waited, {}), (10_000 * HOUR, {}), waited=waited, guaranteed=0, worth=worth))
+    assert bool(found) is goes
+    if not goes:
+        reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+        assert f"({surplus:.0%} of it, beyond what its queue is guaranteed)" in reason.message
 
 
 def test_weights_make_waiting_dearer():

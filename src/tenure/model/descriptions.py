@@ -100,10 +100,17 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "Evictions pay once this many times the waiting is worth what they cost; by requeue: the waiting since the "
             "candidate became eligible."
         ),
-        "ahead": "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise.",
+        "ahead": (
+            "How long a contender counts as waiting beyond what it has waited: what it would wait otherwise; by "
+            "reclaim: for what the queue is guaranteed."
+        ),
         "atMost": (
             "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed. "
             "Unset: 24h, by requeue without an end."
+        ),
+        "surplus": (
+            "The share (0 to 1) that counts, by reclaim, of waiting for what the queue would have beyond its guaranteed; "
+            "0: nothing is evicted for that."
         ),
         "trust": (
             "How far it is believed when the contender would start by itself (0 to 1): where it would wait for longer "

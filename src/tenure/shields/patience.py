@@ -54,7 +54,7 @@ class NotYet(NamedTuple):
     epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
     saved then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
     would start without them, where that was asked for and is known, and ``needed``: what its waiting has to be worth,
-    given that.
+    given that. ``surplus``: the share that counts of its waiting, for what its queue would have beyond its guaranteed.
     """
 
     price: int
@@ -64,6 +64,7 @@ class NotYet(NamedTuple):
     pause: LosingCause | None = None
     otherwise: int | None = None
     needed: float | None = None
+    surplus: float | None = None
 
     def reason(self, cause: Cause, pieces: Iterable[Priced]) -> Reason:
         """Say it of a set that would be evicted."""
@@ -73,9 +74,10 @@ class NotYet(NamedTuple):
         if self.pause is not None:
             text = f"{', '.join(keys[:NAMED])}{more} would be evicted for it, but {told(self.pause)}"
             return Reason("CausePaused", text, numbers)
+        beyond = "" if self.surplus is None else f" ({self.surplus:.0%} of it, beyond what its queue is guaranteed)"
         text = (
             f"to evict {', '.join(keys[:NAMED])}{more} for it costs {weighted_hours(self.price / MICRO)}, without what "
-            f"is lost while it waits, and its waiting is worth {weighted_hours(self.worth / MICRO)} so far: "
+            f"is lost while it waits, and its waiting{beyond} is worth {weighted_hours(self.worth / MICRO)} so far: "
             f"it pays from {format_time(self.pays_at)} on"
         )
         if self.otherwise is not None and self.needed is not None:
@@ -136,10 +138,10 @@ class Patience:
         rule = rule_for(session, cause, contender)
         if rule is None:
             return None
-        now, began = session.now, max(waits_since(contender), possible) - rule.ahead
-        each = rule.factor * gain_rate(session, contender) * MICRO / SECOND
-        ends = each == 0 or is_capped(session, cause, contender)
-        latest = max(since, possible) + longest_of(rule, cause) if ends else now + FAR_AHEAD
+        entitled, rate = is_entitled(session, cause, contender), gain_rate(session, contender)
+        now, began = session.now, max(waits_since(contender), possible) - (rule.ahead if entitled else 0)
+        each = rule.factor * (1 if entitled else rule.surplus) * rate * MICRO / SECOND
+        latest = max(since, possible) + longest_of(rule, cause) if entitled or rate == 0 else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest:
             return None
@@ -150,7 +152,7 @@ class Patience:
         pays_at = latest
         if needed < each * (latest - began):
             pays_at = max(now + 1, began + ceil(needed / each))
-        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed)
+        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed, None if entitled else rule.surplus)
 
 
 def believed(trust: float, long: bool) -> float:
@@ -172,8 +174,8 @@ def longest_of(rule: PatienceRule, cause: Cause) -> int:
     return FAR_AHEAD if cause == "requeue" else DAY
 
 
-def is_capped(session: Session, cause: Cause, contender: WorkloadState) -> bool:
-    """Whether a wait is over after ``atMost``, paid for or not: by reclaim only for what a queue is guaranteed.
+def is_entitled(session: Session, cause: Cause, contender: WorkloadState) -> bool:
+    """Whether a wait counts as a whole, and is over after ``atMost``: by reclaim only for what a queue is guaranteed.
 
     What a queue would have beyond that is owed to it by none, and has to pay.
     """

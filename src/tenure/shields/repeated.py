@@ -16,7 +16,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.settings import PATIENT_CAUSES, Cause
 from tenure.model.workload import EVICTIONS_REMEMBERED
-from tenure.shields.patience import is_capped, longest_of, rule_for, waits_since
+from tenure.shields.patience import is_entitled, longest_of, rule_for, waits_since
 
 SHIELD: Final = "evicted-often"
 
@@ -51,7 +51,7 @@ def is_owed(session: Session, cause: Cause, contender: WorkloadState | None) -> 
 
 def owed_from(session: Session, cause: Cause, contender: WorkloadState | None) -> int | None:
     """When a contender has waited long enough for what its queue is guaranteed; None if that is not what it wants."""
-    if cause != "reclaim" or contender is None or contender.step is None or not is_capped(session, cause, contender):
+    if cause != "reclaim" or contender is None or contender.step is None or not is_entitled(session, cause, contender):
         return None
     rule = rule_for(session, cause, contender)
     return waits_since(contender) + (LONGEST if rule is None else longest_of(rule, cause))

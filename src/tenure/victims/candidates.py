@@ -17,7 +17,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.leaf_candidates import Floats, LeafCandidates
+from tenure.victims.leaf_candidates import LeafCandidates, PricedPieces
 from tenure.victims.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules import CauseRules
@@ -85,13 +85,11 @@ class VictimCandidates:
         """Give all pieces in order, see `in_order`."""
         return in_order((leaf_candidates.level, leaf_candidates.all()) for leaf_candidates in self.candidate_leaves)
 
-    def priced(self, nodes: NodeTable) -> tuple[Ints, Ints, Floats, Floats]:
-        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
+    def priced(self, nodes: NodeTable) -> PricedPieces:
+        """Give each piece on each of its nodes."""
         found = [leaf_candidates.priced(nodes.rows) for leaf_candidates in self.candidate_leaves]
-        if not found:
-            return np.zeros(0, np.int64), np.zeros((nodes.rows, 0), np.int64), np.zeros(0), np.zeros(0)
-        where, freed, prices, growth = zip(*found, strict=True)
-        return np.concatenate(where), np.concatenate(freed, axis=1), np.concatenate(prices), np.concatenate(growth)
+        found = found or [LeafCandidates(0, 0, ()).priced(nodes.rows)]
+        return PricedPieces(*(np.concatenate(of_all, axis=-1) for of_all in zip(*found, strict=True)))
 
     def freed(self, nodes: NodeTable) -> Ints:
         """What all of them free together, at most, ``int64[rows, nodes]``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,20 @@ from tenure.engine.workloads import WorkloadState
 from tenure.victims.pieces import Piece
 
 Floats = NDArray[np.float64]
+
+
+class PricedPieces(NamedTuple):
+    """Pieces on each of their nodes, one entry each: the node, ``int64[rows, entries]`` that is freed there.
+
+    ``spread``: on how many nodes the piece is; ``prices`` and ``growth`` are those of the whole piece.
+    """
+
+    nodes: Ints
+    freed: Ints
+    spread: Ints
+    prices: Floats
+    growth: Floats
+
 
 MANY_GONE = 16
 """Workloads that were dropped, from which on their pieces are taken out: if they are half of all."""
@@ -45,7 +60,7 @@ class LeafCandidates:
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
         self._frees: tuple[Ints, Ints] | None = None
-        self._priced: tuple[Ints, Ints, Floats, Floats] | None = None
+        self._priced: PricedPieces | None = None
         for piece in self._sorted:
             self._of.setdefault(piece.workload, []).append(piece)
 
@@ -86,14 +101,15 @@ class LeafCandidates:
             self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
         return self._frees
 
-    def priced(self, rows: int) -> tuple[Ints, Ints, Floats, Floats]:
-        """Give each piece on each of its nodes: node, ``int64[rows, entries]`` that it frees, price and growth."""
+    def priced(self, rows: int) -> PricedPieces:
+        """Give each piece on each of its nodes."""
         if self._priced is None:
-            entries = [(*entry, piece.cost, piece.growth) for piece in self.all() for entry in piece.frees]
-            nodes, freed, prices, growth = zip(*entries, strict=True) if entries else ((), (), (), ())
-            self._priced = (
+            found = [(*entry, len(p.frees), p.cost, p.growth) for p in self.all() for entry in p.frees]
+            nodes, freed, spread, prices, growth = zip(*found, strict=True) if found else ((), (), (), (), ())
+            self._priced = PricedPieces(
                 np.array(nodes, np.int64),
                 np.array(freed, np.int64).reshape(-1, rows).T,
+                np.array(spread, np.int64),
                 np.array(prices, np.float64),
                 np.array(growth, np.float64),
             )

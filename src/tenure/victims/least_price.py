@@ -2,41 +2,99 @@
 
 For one more task to have room on a node, what is missing there has to be freed by pieces that stand there. The cheapest
 way to free so much of one resource, where pieces might be taken in parts, is no dearer than any whole pieces that do
-it; the least of all nodes is no dearer than any set.
+it; the least of all nodes is no dearer than any set. Since the cheapest goes first, further tasks cost no less on a node
+than the first. Half of a piece may seem cheap where no whole one is, so pieces that are too dear by themselves are left
+out.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import cached_property
+from math import inf
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tenure.engine.cost import SECOND
 from tenure.engine.nodes import Ints
+from tenure.engine.slots import fitting
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.leaf_candidates import Floats
 from tenure.victims.room_bounds import RoomDemand
 
+Bools = NDArray[np.bool_]
 
-def least_price(need: RoomDemand, candidates: VictimCandidates, waited: int = 0) -> float:
-    """Give a price below which no set makes room, in millionths of a weighted resource-second; inf if none does.
+
+class PriceBound:
+    """Prices below which no set makes room for a demand, in millionths of a weighted resource-second.
 
     What prices have grown by in ``waited`` (µs) does not count, see `tenure.shields.patience.counted`.
     """
-    where, amounts, prices, growth = candidates.priced(need.nodes)
-    prices = np.maximum(prices - growth * waited / SECOND, 0)
-    return max((_for_one_more(need, n, where, amounts, prices) for n in range(len(need.parts))), default=0.0)
 
+    def __init__(self, need: RoomDemand, candidates: VictimCandidates, waited: int = 0) -> None:
+        self.need = need
+        self._where, self._amounts, self._spread, prices, growth = candidates.priced(need.nodes)
+        self._prices: Floats = np.maximum(prices - growth * waited / SECOND, 0)
 
-def _for_one_more(need: RoomDemand, number: int, where: Ints, amounts: Ints, prices: Floats) -> float:
-    """Give the least price of room for one more task of a class."""
-    part, nodes = need.parts[number], need.nodes
-    if part.count >= part.needed:
-        return 0.0
-    open_to = part.cls.static & (part.per_node >= 0)
-    least = np.where(open_to, 0.0, np.inf)
-    for row, amount in part.asks:
-        missing = (part.per_node + 1) * amount - nodes.room[nodes.rows + row]
-        np.maximum(least, _by_node(missing, where, amounts[row], prices), out=least)
-    return float(least.min(initial=np.inf))
+    def least(self, below: float = inf) -> float:
+        """Give a price below which no set makes room of pieces that each cost less than ``below``; inf if none does."""
+        taken = self._prices < below
+        return max((self._for_class(number, taken) for number in range(len(self.need.parts))), default=0.0)
+
+    def least_if_paid(self, too_dear: Callable[[float], bool]) -> float:
+        """Give a price below which no set makes room; it is too dear if every set is that has a piece that is."""
+        least = self.least()
+        if least == inf or too_dear(least):
+            return least
+        first = bisect_left(self._distinct, True, key=too_dear)
+        if first == len(self._distinct):
+            return least
+        return max(least, min(self._distinct[first], self.least(self._distinct[first])))
+
+    @cached_property
+    def _distinct(self) -> list[float]:
+        """The prices of pieces, from the least up."""
+        found: list[float] = np.unique(self._prices).tolist()
+        return found
+
+    def _for_class(self, number: int, taken: Bools) -> float:
+        """Give the least price of room for all tasks of a class."""
+        part = self.need.parts[number]
+        missing = part.needed - part.count
+        if missing <= 0:
+            return 0.0
+        least = float(self._for_one_more(number, taken, self._prices).min(initial=inf))
+        if missing == 1 or least == inf:
+            return least
+        gains = self._gains(number, taken)
+        nodes = np.flatnonzero(gains > 0)
+        each = self._for_one_more(number, taken, self._prices / self._spread)[nodes]
+        order = np.argsort(each, kind="stable")
+        tasks = np.minimum(np.cumsum(gains[nodes][order]), missing)
+        if not tasks.size or tasks[-1] < missing:
+            return inf
+        return max(least, float(each[order] @ np.diff(tasks, prepend=0)))
+
+    def _gains(self, number: int, taken: Bools) -> Ints:
+        """Give by node for how many more tasks of a class there is room without all pieces that may be taken."""
+        part, nodes = self.need.parts[number], self.need.nodes
+        room = nodes.room[nodes.rows :].copy()
+        for row, _ in part.asks:
+            room[row] += np.bincount(self._where[taken], self._amounts[row][taken], len(nodes)).astype(np.int64)
+        return fitting(room, part.asks, part.cls.static) - part.per_node
+
+    def _for_one_more(self, number: int, taken: Bools, prices: Floats) -> Floats:
+        """Give by node the least price of room for one more task of a class; inf where there is none."""
+        part, nodes = self.need.parts[number], self.need.nodes
+        open_to = part.cls.static & (part.per_node >= 0)
+        least = np.where(open_to, 0.0, inf)
+        where, prices = self._where[taken], prices[taken]
+        for row, amount in part.asks:
+            missing = (part.per_node + 1) * amount - nodes.room[nodes.rows + row]
+            np.maximum(least, _by_node(missing, where, self._amounts[row][taken], prices), out=least)
+        return least
 
 
 def _by_node(missing: Ints, where: Ints, freed: Ints, prices: Floats) -> Floats:

@@ -30,7 +30,7 @@ from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.explanations import considered_of, shielded
-from tenure.victims.least_price import least_price
+from tenure.victims.least_price import PriceBound
 from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room_bounds import RoomDemand
@@ -271,9 +271,10 @@ class PreemptionPass:
             return False
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)
-        least = least_price(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
-        since = self.longest_wait.since(contender)
-        not_yet = None if least == inf else patience.too_dear(session, self.cause, contender, least, since)
+        bound = PriceBound(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
+        too_dear = partial(patience.too_dear, session, self.cause, contender, since=self.longest_wait.since(contender))
+        least = bound.least_if_paid(lambda price: too_dear(price) is not None)
+        not_yet = None if least == inf else too_dear(least)
         if not_yet is not None:
             self._put_off(contender, not_yet)
         return not_yet is not None
