@@ -150,7 +150,8 @@ def _where(one: Replay) -> tuple[object, ...]:
 
 
 def _name(one: Replay) -> str:
-    return f"{Path(one.source).name.split('.')[0]}, load {one.load:g}, {one.mix}"
+    split = ", guarantees by demand" if one.split == "demand" else ""
+    return f"{Path(one.source).name.split('.')[0]}, load {one.load:g}{split}, {one.mix}"
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ BROKEN_ONCE = {
     41549: "the same, for a move of one workload",
     40706: "what follows was served beside a reservation that counted on ends from before the set",
     50750: "what would start again beside a reservation was taken to end with what had started before it",
+    62622: "of two follow-ups of one cycle only that was said which would come without the other",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -82,6 +82,7 @@ class Aftermath:
         self._helped: set[int] = set()
         self._moved: frozenset[str] = frozenset()
         self._endings = state.endings
+        self._decided = AcceptedSet([], [])
         self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     # -- the questions ------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ class Aftermath:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
             self._endings = self._endings.after(settle(self.state, tasks, placed))
-            return self._of_waiting(victims, cause, shares)
+            return self._found(list(self.asked.may_be_helped(victims, causes, shares)))[0]
 
     def of_plan(self) -> tuple[FollowUp, ...]:
         """Give the follow-ups of a finished plan, whose evictions are made on the session.
@@ -195,20 +196,52 @@ class Aftermath:
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
             found, budget = list[FollowUp](), SearchBudget(MOST_HELPED)
             while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
-                shares = self.state.fairness.now()  # what was under notice asks again only now
-                new = self._of_waiting(victims, "", shares, budget)
+                new = self._round(victims, budget)
+                self._end_round()
                 found += new
                 helped = dict.fromkeys(f.of for f in new)
                 victims = [v for v in victims if v not in helped]
-                if not list(self._growth([*growing, *helped])):
+                grown = list(self._growth([*growing, *helped]))
+                if not new and not grown:
                     return tuple(found)
                 growing = []
 
-    def _of_waiting(
-        self, victims: Iterable[WorkloadState], cause: str, shares: CurrentShares, plan: SearchBudget | None = None
-    ) -> tuple[FollowUp, ...]:
-        """Give all that would be done for those who wait as things stand, after evictions by a cause."""
-        return self._found(list(self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)), plan=plan)[0]
+    def _round(self, victims: Collection[WorkloadState], budget: SearchBudget) -> list[FollowUp]:
+        """Give what a cycle would do for those who wait: cause by cause, in their turn, and each on what was decided.
+
+        Where what a cause would do is put off, it is said what the next causes would do as well.
+        """
+        found = list[FollowUp]()
+        searched = set[WorkloadState]()
+        for cause, make in self.asked.enabled("").items():
+            in_vain = set[object]()
+            for victim in self._in_turn(victims):
+                asked = self.asked.may_be_helped([victim], {cause: make}, self.state.fairness.now())
+                for one in asked:
+                    if _alike(victim) in in_vain or not (victim in searched or budget.spend()):
+                        continue
+                    searched.add(victim)
+                    best = self._best_set(one)
+                    if not best.pieces:
+                        in_vain.add(_alike(victim))
+                        continue
+                    follow_up = _follow_up(one, best)
+                    found.append(follow_up)
+                    if not self._is_put_off(follow_up):
+                        self._decide(best)
+        return found
+
+    def _in_turn(self, victims: Collection[WorkloadState]) -> list[WorkloadState]:
+        """Give those of some workloads that wait, in the order in which a cycle looks at them."""
+        waiting = {v for v in victims if v.step is not None and v.entry is not None}
+        if len(waiting) < 2:
+            return list(waiting)
+        return [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting]
+
+    def _is_put_off(self, follow_up: FollowUp) -> bool:
+        """Whether minimum runtimes put it off that are not over yet."""
+        victim, cause, tasks = follow_up.of, follow_up.cause, follow_up.evict
+        return self.state.plugins.min_runtime.validate(self.session, cause, victim, tasks) is not None
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -260,13 +293,28 @@ class Aftermath:
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
+        if not self._decide(found):
+            return False
+        self._end_round()
+        return True
+
+    def _decide(self, found: SearchResult) -> bool:
+        """Let a set be decided, if there is one, as by a plan: what is evicted asks for nothing before the next round."""
         played = found.played
         if played is None or played.undone is None:
             return False
         self.session.repeat(played.undone)
-        self._endings = self._endings.after(settle(self.state, played.evicted, played.placed))
+        self._decided.evicted.extend(played.evicted)
+        self._decided.placed.extend(played.placed)
         self._forget(self._moved.union(t.workload.key for t in played.evicted if t.node >= 0))
         return True
+
+    def _end_round(self) -> None:
+        """Let what was decided come true."""
+        decided, self._decided = self._decided, AcceptedSet([], [])
+        if decided.evicted or decided.placed:
+            self._endings = self._endings.after(settle(self.state, decided.evicted, decided.placed))
+            self._forget(self._moved)
 
     def _forget(self, moved: frozenset[str] = frozenset()) -> None:
         """What was found out holds no longer, but that some workloads were ``moved``."""
@@ -347,53 +395,37 @@ class Aftermath:
             self.session.queues.release(contender.leaf, amount, fixed=contender.fixed)
             return rules.exchange([contender]) is None
 
-    def _found(
-        self, helped: Sequence[Asked], enough: Enough = to_the_end, plan: SearchBudget | None = None
-    ) -> tuple[tuple[FollowUp, ...], bool]:
+    def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
         """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
         Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
-        something was found before are asked about first. Of a finished ``plan``, for which so many searches are left,
-        it is also said what the next causes would do where the first one is put off.
+        something was found before are asked about first.
         """
-        budget, most = (SearchBudget(MOST_HELPED), 1) if plan is None else (plan, None)
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
-        without_effect: set[object] = set()
-        found: dict[WorkloadState, list[FollowUp]] = {}
+        in_vain: set[object] = set()
+        found: dict[WorkloadState, FollowUp] = {}
         # what is free goes to the first of those that stand alike, in the order of its leaf
         order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
+        budget = SearchBudget(MOST_HELPED)
         for victim in order:
-            assert victim.step is not None
-            kind = victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
-            if kind in without_effect:
+            if _alike(victim) in in_vain:
                 continue
             if not budget.spend():
                 break
-            found[victim] = list(islice(self._of_victim(victim, by_victim[victim]), most))
-            if not found[victim]:
-                without_effect.add(kind)
+            sets = ((asked, self._best_set(asked)) for asked in by_victim[victim])
+            first = next((_follow_up(asked, best) for asked, best in sets if best.pieces), None)
+            if first is None:
+                in_vain.add(_alike(victim))
                 continue
+            found[victim] = first
             self._helped.add(victim.leaf)
-            if enough([f for each in found.values() for f in each]):
-                return tuple(f for victim in by_victim for f in found.get(victim, ())), False
-        return tuple(f for victim in by_victim for f in found.get(victim, ())), True
-
-    def _of_victim(self, victim: WorkloadState, causes: Sequence[Asked]) -> Iterator[FollowUp]:
-        """Give what the first cause that finds something would do; where that is put off, what the next would as well.
-
-        It is put off by minimum runtimes that are not over yet.
-        """
-        for _, rules in causes:
-            pieces = self._best_set(Asked(victim, rules)).pieces
-            if pieces:
-                tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
-                yield FollowUp(victim, rules.cause, tasks, sum(p.cost for p in pieces))
-                if self.state.plugins.min_runtime.validate(self.session, rules.cause, victim, tasks) is None:
-                    return
+            if enough(list(found.values())):
+                return tuple(found[victim] for victim in by_victim if victim in found), False
+        return tuple(found[victim] for victim in by_victim if victim in found), True
 
     def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is.
@@ -468,6 +500,19 @@ def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -
     Nothing of it is evicted yet, and the session stays as it is.
     """
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
+
+
+def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:
+    """Give what a set that was found for a workload would do."""
+    pieces = best.pieces or ()
+    tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
+    return FollowUp(asked.workload, asked.rules.cause, tasks, sum(p.cost for p in pieces))
+
+
+def _alike(victim: WorkloadState) -> object:
+    """Give what victims have in common of which none is helped if one is not."""
+    assert victim.step is not None
+    return victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
 
 
 def _holds(found: SearchResult, workload: WorkloadState) -> bool:
