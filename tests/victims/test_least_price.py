@@ -82,7 +82,7 @@ def test_half_of_a_piece_that_is_too_dear_pays_nothing():
 
 
 def test_each_task_of_a_gang_costs_room():
-    """Three tasks of two GPUs are asked for, and each node of two GPUs is taken by one that ran for 1, 2 and 3 minutes."""
+    """Three tasks of two GPUs are asked for; three nodes of two are taken by what ran for 1, 2 and 3 minutes."""
     two = spec(cpu=0, gpu=2)
     names = ("a", "b", "c")
     running = [workload(n, of=two, on=[n], age=60 * (1 + i), running=60 * (1 + i)) for i, n in enumerate(names)]

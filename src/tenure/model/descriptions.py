@@ -109,8 +109,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "Unset: 24h, by requeue without an end."
         ),
         "surplus": (
-            "The share (0 to 1) that counts, by reclaim, of waiting for what the queue would have beyond its guaranteed; "
-            "0: nothing is evicted for that."
+            "The share (0 to 1) that counts, by reclaim, of waiting for what the queue would have beyond its "
+            "guaranteed; 0: nothing is evicted for that."
         ),
         "trust": (
             "How far it is believed when the contender would start by itself (0 to 1): where it would wait for longer "

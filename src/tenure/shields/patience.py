@@ -152,7 +152,9 @@ class Patience:
         pays_at = latest
         if needed < each * (latest - began):
             pays_at = max(now + 1, began + ceil(needed / each))
-        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed, None if entitled else rule.surplus)
+        return NotYet(
+            round(price), worth, pays_at, pays_at, None, otherwise, needed, None if entitled else rule.surplus
+        )
 
 
 def believed(trust: float, long: bool) -> float:

@@ -234,9 +234,7 @@ class Aftermath:
     def _in_turn(self, victims: Collection[WorkloadState]) -> list[WorkloadState]:
         """Give those of some workloads that wait, in the order in which a cycle looks at them."""
         waiting = {v for v in victims if v.step is not None and v.entry is not None}
-        if len(waiting) < 2:
-            return list(waiting)
-        return [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting]
+        return [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting] if waiting else []
 
     def _is_put_off(self, follow_up: FollowUp) -> bool:
         """Whether minimum runtimes put it off that are not over yet."""
@@ -299,7 +297,7 @@ class Aftermath:
         return True
 
     def _decide(self, found: SearchResult) -> bool:
-        """Let a set be decided, if there is one, as by a plan: what is evicted asks for nothing before the next round."""
+        """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
         played = found.played
         if played is None or played.undone is None:
             return False

@@ -2,9 +2,9 @@
 
 For one more task to have room on a node, what is missing there has to be freed by pieces that stand there. The cheapest
 way to free so much of one resource, where pieces might be taken in parts, is no dearer than any whole pieces that do
-it; the least of all nodes is no dearer than any set. Since the cheapest goes first, further tasks cost no less on a node
-than the first. Half of a piece may seem cheap where no whole one is, so pieces that are too dear by themselves are left
-out.
+it; the least of all nodes is no dearer than any set. Since the cheapest goes first, further tasks cost no less on a
+node than the first. Half of a piece may seem cheap where no whole one is, so pieces that are too dear by themselves are
+left out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PriceBound:
         least = self.least()
         if least == inf or too_dear(least):
             return least
-        first = bisect_left(self._distinct, True, key=too_dear)
+        first = bisect_left(self._distinct, x=True, key=too_dear)
         if first == len(self._distinct):
             return least
         return max(least, min(self._distinct[first], self.least(self._distinct[first])))
