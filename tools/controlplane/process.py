@@ -72,7 +72,7 @@ class Process:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env={**_SPARING, **os.environ},
             )  # fmt: skip
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
         """Wait until it says that it is ready.
 
         Raises
