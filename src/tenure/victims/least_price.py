@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -44,20 +43,13 @@ class PriceBound:
         return max((self._for_class(number, taken) for number in range(len(self.need.parts))), default=0.0)
 
     def least_if_paid(self, too_dear: Callable[[float], bool]) -> float:
-        """Give a price below which no set makes room; it is too dear if every set is that has a piece that is."""
+        """Give a price below which no set makes room; one with a piece that is too dear counts as that piece alone."""
         least = self.least()
         if least == inf or too_dear(least):
             return least
-        first = bisect_left(self._distinct, x=True, key=too_dear)
-        if first == len(self._distinct):
-            return least
-        return max(least, min(self._distinct[first], self.least(self._distinct[first])))
-
-    @cached_property
-    def _distinct(self) -> list[float]:
-        """The prices of pieces, from the least up."""
-        found: list[float] = np.unique(self._prices).tolist()
-        return found
+        prices: list[float] = np.unique(self._prices).tolist()
+        first = bisect_left(prices, x=True, key=too_dear)
+        return least if first == len(prices) else max(least, min(prices[first], self.least(prices[first])))
 
     def _for_class(self, number: int, taken: Bools) -> float:
         """Give the least price of room for all tasks of a class."""
