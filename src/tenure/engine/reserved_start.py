@@ -6,15 +6,19 @@ from then on.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from tenure.engine.allocation import ScenarioPass
 from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.imagined_room import ImaginedRoom
 from tenure.engine.order import QueueShares
 from tenure.engine.placement import Placer
 from tenure.engine.scenario_backfill import ScenarioBackfill
 from tenure.engine.session import Session
+from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import TaskState, WorkloadState
 
 RESERVED = "reserved-start"
@@ -47,6 +51,41 @@ class ReservedStart(NamedTuple):
         backfill.block(self.workload)
         backfill.promise_first()
         return backfill.reservation is None or backfill.reservation.at > self.at
+
+
+class RoomAtStart:
+    """The room of all nodes when a reserved start comes, once all have ended that are expected to until then.
+
+    It says which contenders no moves seat without putting off that start.
+    """
+
+    def __init__(self, session: Session, start: ReservedStart, endings: ExpectedReleases) -> None:
+        self.session = session
+        self.start = start
+        self.later = endings.later
+        over = endings.sorted[: bisect_right(endings.sorted, start.at, key=itemgetter(0))]
+        imagined = ImaginedRoom(session)
+        imagined.release(over)
+        self.nodes = imagined.nodes
+        gone = {ending[-1] for ending in over}
+        self.remaining = [
+            t for w in session.workloads.values() if w not in gone for t in w.tasks if t.node >= 0 and t.active
+        ]
+
+    def may_hold(self, contender: WorkloadState) -> bool:
+        """Whether a contender, by volume, has room beside the one that starts then, is that one, or is gone by then."""
+        step, start = contender.step, contender.started_at
+        if step is None or contender is self.start.workload:
+            return True
+        begins = self.session.now + self.later if start is None else start
+        if contender.expected and begins + contender.expected <= self.start.at:
+            return True
+        return volume_shortage(self.nodes, self.remaining, [*self.start.tasks, *step.tasks]) is None
+
+
+def room_at_start(session: Session, start: ReservedStart | None, endings: ExpectedReleases) -> RoomAtStart | None:
+    """Imagine the room when a start comes; None where none is reserved, or what is nominated might be moved."""
+    return None if start is None or session.nominated else RoomAtStart(session, start, endings)
 
 
 def reserved_start(

@@ -233,7 +233,7 @@ def covering(pieces: Sequence[Piece], tasks: Sequence[TaskState]) -> list[Piece]
     """Give pieces of one workload that are, together, these tasks; none if there are no such."""
     left, found = set(tasks), list[Piece]()
     for piece in sorted(pieces, key=lambda p: -len(p.tasks)):
-        if piece.overlaps <= left:
+        if left.issuperset(piece.tasks):
             found.append(piece)
-            left -= piece.overlaps
+            left.difference_update(piece.tasks)
     return [] if left else found

@@ -130,7 +130,7 @@ class _Settling:
         refusal = refusal or plugins.filter(session, group.cause, group.contender, workload)
         pieces = pieces_of(session, workload, frozenset(), core=True)
         self.price |= {t: p for t, p in prices(self.state, pieces, group.cause, group.contender).items() if t in tasks}
-        core = any(p.whole and p.overlaps <= set(tasks) for p in pieces)
+        core = any(p.whole and set(p.tasks) <= set(tasks) for p in pieces)
         return refusal is None or (refusal.core_only and not core)
 
     def _needs_room(self, contender: WorkloadState | None) -> bool:

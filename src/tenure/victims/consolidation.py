@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.cost import MICRO
+from tenure.engine.memo import Memo
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
+from tenure.engine.reserved_start import RoomAtStart, room_at_start
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
-from tenure.shields.budget import has_budgets
 from tenure.victims.candidates import VictimCandidates
-from tenure.victims.dry_run import NO_LANDING
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
@@ -51,14 +51,19 @@ class ConsolidationPass(PreemptionPass):
 
     def __init__(self, state: EvictionState) -> None:
         super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
+        self._room_at_start = Memo[None, RoomAtStart | None](
+            lambda _: room_at_start(self.session, self.dry_runs.reserved_start(None), self.state.endings),
+            lambda _: self.session.epoch, lambda a, b: (a is None) == (b is None),
+        )  # fmt: skip
 
     def _infeasible(self, contender: WorkloadState) -> bool:
-        """Whether nothing could be moved for it, from what is known now or was found out before."""
+        """Whether it is clear beforehand that nothing could be moved for it, or would put off a reserved start."""
         step = contender.step
         assert step is not None
-        if not self._room_in_all(contender, step):
+        if not self._room_in_all(contender, step) or super()._infeasible(contender):
             return True
-        return self._was_without_target(self._alike(contender)) or super()._infeasible(contender)
+        beside = self._room_at_start(None)
+        return beside is not None and not beside.may_hold(contender)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
@@ -77,32 +82,6 @@ class ConsolidationPass(PreemptionPass):
     def _left(self) -> int:
         """How many workloads may still move in this cycle."""
         return self.session.settings.max_consolidated_workloads - len(self.state.moved)
-
-    # -- across cycles ----------------------------------------------------------------------------------------------
-
-    def _was_without_target(self, alike: object) -> bool:
-        """Whether it was seen that nothing can land, and no node has lost anything since: what came only adds to it."""
-        known = self.state.memory.without_target.get(alike)
-        if known is None or not self._lasting():
-            return False
-        holdings = self.state.memory.holdings
-        holdings.catch_up()
-        departures, wake = known
-        return departures == holdings.departures and (wake is None or self.session.now < wake)
-
-    def _lasting(self) -> bool:
-        """Whether what was found out depends on nothing but what is held where, and on shields with an end."""
-        session, plugins = self.session, self.state.plugins
-        return not (plugins.others or has_budgets(session))
-
-    def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
-        """Remember it for later cycles, where landing was all that failed."""
-        super()._found_nothing(alike, candidates, found)
-        if found.pieces is None and all(r.shield == NO_LANDING for _, r in found.refusals):
-            wake = min((r.until for _, r in candidates.refused if r.until is not None), default=None)
-            holdings = self.state.memory.holdings
-            holdings.catch_up()
-            self.state.memory.without_target[alike] = holdings.departures, wake
 
     # -- what is found ----------------------------------------------------------------------------------------------
 

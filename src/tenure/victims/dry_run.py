@@ -36,6 +36,8 @@ Taken = tuple[Piece, Sequence[TaskState], bool]
 
 NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
 
+LANDLESS = Refusal(NO_LANDING, "what would have to move finds no place to land")
+
 
 class FollowUp(NamedTuple):
     """A follow-up: what one cause would evict next for a victim of a set, and in millionths of what that costs."""
@@ -186,7 +188,7 @@ class DryRuns:
         self._before: QueueOrder | None = None
         self._tried, self._brief = 0, False
         self._first = FirstServed(session, shares)
-        self._reserved_start = Memo[None, ReservedStart | None](
+        self.reserved_start = Memo[None, ReservedStart | None](
             lambda _: reserved_start(session, placer, shares, endings), lambda _: session.epoch
         )
 
@@ -211,7 +213,7 @@ class DryRuns:
         ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
         self.count, self._brief = self.count + 1, brief
-        self._start = self._reserved_start(None) if rules.cause == "consolidate" else None
+        self._start = self.reserved_start(None) if rules.cause == "consolidate" else None
         ran = [t for piece in pieces for t in piece.ran]
         self._first.begin(self.session.epoch)
         refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
@@ -298,7 +300,7 @@ class DryRuns:
         barred = held_back(self.session, contender, step)
         self._take(stages, victims, result, staying)
         if rules.cause == "consolidate" and not self._land(contender, victims, result):
-            return Refusal(NO_LANDING, "what would have to move finds no place to land")
+            return LANDLESS
         placed, reached = self._serve(contender, victims, before)
         placed = gone_for_now(self.session, placed, result.evicted)
         if not reached:

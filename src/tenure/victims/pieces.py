@@ -54,11 +54,6 @@ class Piece:
     floor: Rank
     spared: int
 
-    @property
-    def overlaps(self) -> frozenset[TaskState]:
-        """Its tasks, as a set."""
-        return frozenset(self.tasks)
-
 
 PieceMemo = Memo[tuple[WorkloadState, bool, bool], list[Piece]]
 """Pieces by workload, whether with its core, and whether of single tasks: `singles_of` and not `pieces_of`."""

@@ -31,23 +31,16 @@ class TaskUsage(NamedTuple):
 
 
 class PreemptibleUsage:
-    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
-
-    ``departures`` grows when a node has lost something that was there when it was last looked at: as long as it
-    stays the same, every node holds what it held then and perhaps more, so that what could not be moved to make room
-    cannot be moved now.
-    """
+    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.version = 0
-        self.departures = 0
         count = len(session.nodes)
         self._seen = -1
         self._stamps = [-1] * count
         self._room = np.full_like(session.nodes.room, -1)
         self._shares: list[dict[TaskState, TaskUsage]] = [{} for _ in range(count)]
-        self._occupants: list[list[int]] = [[] for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
@@ -66,7 +59,7 @@ class PreemptibleUsage:
     def detach(self) -> None:
         """Share nothing any more with the one of which this is a copy."""
         self._stamps, self._room, self._movable = self._stamps.copy(), self._room.copy(), self._movable.copy()
-        self._shares, self._occupants = self._shares.copy(), self._occupants.copy()
+        self._shares = self._shares.copy()
         self._sums = self._sums.copy()
         self._totals = {leaf: totals.copy() for leaf, totals in self._totals.items()}
         self._sizes = defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()})
@@ -96,8 +89,6 @@ class PreemptibleUsage:
         """Look at a node; whether it holds something else than when it was last looked at."""
         on_node = self.session.on_node[node]
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
-        if self._has_lost(node, here):
-            self.departures += 1
         before = self._shares[node]
         found = {
             t: before[t] if t in before and t.cls.milli is None else self._share(t, node)
@@ -120,19 +111,6 @@ class PreemptibleUsage:
         if table is None:
             table = self._tables[leaf] = UsageTable(self.session.nodes.rows)
         return table
-
-    def _has_lost(self, node: int, here: list[TaskState]) -> bool:
-        """Whether something has gone for which nothing of the same class has come; parts of GPUs are never alike."""
-        before, now = self._occupants[node], sorted([t.cls.id for t in here])
-        self._occupants[node] = now
-        if before == now:
-            return False
-        left = list(now)
-        for number in before:
-            if number not in left:
-                return True
-            left.remove(number)
-        return any(t.cls.milli is not None for t in here)
 
     def _share(self, task: TaskState, node: int) -> TaskUsage:
         cls, nodes = task.cls, self.session.nodes

@@ -26,7 +26,7 @@ class RoomDemand:
     """The room that a demand needs, class by class: how many tasks, and for how many each node has room.
 
     ``exact``: fits are decided by room alone, so that the bound is no mere bound. Where other subgroups may do instead
-    of those that the step names, there is no bound at all: nothing is needed of any class.
+    of those that the step names, there is no bound at all: nothing is needed of any class, and no task is ``fixed``.
     """
 
     def __init__(self, session: Session, step: Demand) -> None:
@@ -35,6 +35,7 @@ class RoomDemand:
         counts = Counter(() if choice else (t.cls.id for t in step.tasks))
         classes = {t.cls.id: t.cls for t in step.tasks}
         self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
+        self.fixed = () if choice else tuple(step.tasks)
         topology = step.tasks[0].workload.root
         self.exact = (
             len(self.parts) == 1

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
-from tenure.engine.device_volume import devices_may_do
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
+from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
 from tenure.victims.candidates import VictimCandidates
-from tenure.victims.dry_run import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
+from tenure.victims.dry_run import LANDLESS, NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.pieces import Piece
 from tenure.victims.returning_victims import ReturningVictims
@@ -308,6 +308,9 @@ class VictimSearch:
         """The best set among all subsets, or ``best`` if none comes before it."""
         if not self.need.met(pieces):
             return best
+        if not self._may_land(pieces):
+            self._refused(pieces, LANDLESS)
+            return best
         self.subsets.lowest = lowest_of(pieces)
         leaves = set(self.subsets.lowest)
         alone = leaves.pop() if len(leaves) == 1 else None
@@ -360,9 +363,11 @@ class VictimSearch:
         return self._may_land(subset)
 
     def _may_land(self, pieces: list[Piece]) -> bool:
-        """Whether, where pieces are moved, there may be room for them as well."""
-        step, moved = self.contender.step, [t for p in pieces for t in p.tasks]
-        return self.rules.cause != "consolidate" or devices_may_do(self.session, moved, step.tasks if step else ())
+        """Whether there may be room for pieces that move as well; where there is none, none is for some of them."""
+        if self.rules.cause != "consolidate":
+            return True
+        moved = list(dict.fromkeys(t for p in pieces for t in p.tasks))
+        return volume_shortage(self.session.nodes, moved, self.need.fixed) is None
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
@@ -451,5 +456,8 @@ class VictimSearch:
             self._verdicts[key] = verdict
             if isinstance(verdict, Refusal):
                 self._without_effect += verdict.shield in (NO_ROOM, NO_LANDING)
-                self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), verdict))
+                self._refused(pieces, verdict)
         return verdict
+
+    def _refused(self, pieces: list[Piece], refusal: Refusal) -> None:
+        self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), refusal))

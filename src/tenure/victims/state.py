@@ -53,10 +53,8 @@ class NoEffectPass(NamedTuple):
 
 
 class VictimMemory:
-    """The knowledge kept from earlier cycles: preemptible usage, shares, contenders without moves.
+    """The knowledge kept from earlier cycles: preemptible usage, and shares.
 
-    ``without_target`` has, for equivalent contenders, the `PreemptibleUsage.departures` at which what would have to
-    move for them found no place to land, and when the first shield ends that kept something from being moved.
     ``thought`` is the same kind of knowledge of scenarios, for what is asked in them.
     """
 
@@ -65,7 +63,6 @@ class VictimMemory:
         self.fairness = fairness
         self.holdings = PreemptibleUsage(session) if holdings is None else holdings
         self.caps = ReclaimLimits(session.queues, self.holdings)
-        self.without_target: dict[object, tuple[int, int | None]] = {}
         self.thought: VictimMemory | None = None
         self._shares: CurrentShares | None = None
 

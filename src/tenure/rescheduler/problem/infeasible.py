@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tenure.engine.volume_bound import VolumeShortage
+from tenure.model.resources import GPU
 from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
 from tenure.rescheduler.problem.definition import Ints, MoveProblem
 from tenure.rescheduler.problem.utilization import NAME as HEAT
@@ -80,6 +82,16 @@ def too_little(name: str, have: int, need: int) -> str:
     return f"moving makes no room in all: {free:g} {unit} are free on all nodes together, and {asked:g} are asked"
 
 
+def too_few(short: VolumeShortage) -> str:
+    """Say that nodes, or devices, hold an amount fewer times than it is asked for, whatever moves."""
+    amount, unit = readable(short.resource or GPU, short.amount)
+    where = "devices" if short.resource is None else "nodes"
+    return (
+        f"moving makes no room in all: {where} hold {amount:g} {unit} at one place {short.most:,} times at most, and "
+        f"it is asked for {short.asked:,} times, with what would have to move"
+    )
+
+
 def _scale(problem: MoveProblem) -> Ints:
     return np.array(problem.units or [1] * problem.free.shape[0], np.int64)
 
@@ -90,7 +102,7 @@ def _real(problem: MoveProblem) -> Ints:
 
 def readable(name: str, amount: int) -> tuple[float, str]:
     """Turn an amount of the node table into one for people: whole GPUs, cores, GiB."""
-    if name == "nvidia.com/gpu":
+    if name == GPU:
         return amount / 1000, "GPUs"
     if name == "free devices":
         return float(amount), "GPUs"

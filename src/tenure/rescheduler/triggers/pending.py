@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.volume_bound import volume_shortage
+from tenure.engine.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
 from tenure.rescheduler.memory import CAUSE, UNDER_WAY
-from tenure.rescheduler.milp.cover_bounds import NEVER
-from tenure.rescheduler.problem.build import ProblemView, held
+from tenure.rescheduler.milp.cover_bounds import NEVER, bounds_of
+from tenure.rescheduler.problem.build import ProblemView, held, view
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
-from tenure.rescheduler.problem.infeasible import too_little
+from tenure.rescheduler.problem.infeasible import too_few, too_little, why_never
 from tenure.shields.delay import delay
+from tenure.victims.room_bounds import room_in_all, room_of_all
 
 LEAST_PAUSE = 60 * SECOND
 """What got no room is not tried again sooner."""
@@ -26,7 +28,8 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
     if _wave_under_way(action):
         return
     memory, session = action.memory, action.session
-    contenders = [w for w in waiting if _may_contend(action, w)][:MOST_CONTENDERS]
+    room = room_of_all(session)
+    contenders = [w for w in waiting if _may_contend(action, w, room)][:MOST_CONTENDERS]
     chosen: list[WorkloadState] = []
     best: tuple[ProblemView, MoveAnswer] | None = None
     for contender in contenders:
@@ -35,14 +38,18 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
             chosen.append(contender)
             memory.succeeded(contender.key)
             continue
-        found = _plan(action, together)
-        if found[1].feasible:
-            chosen.append(contender)
-            memory.succeeded(contender.key)
-            best = found
-            continue
+        movable = action.movable.tasks(together)
+        answer = _too_little_in_all(action, movable, together)
+        if answer is None:
+            found = action.plan(movable, together)
+            answer = found[1]
+            if answer.feasible:
+                chosen.append(contender)
+                memory.succeeded(contender.key)
+                best = found
+                continue
         memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
-        _report_failure(action, contender, found[1], len(chosen))
+        _report_failure(action, contender, answer, len(chosen))
     if best is not None and best[1].moves and not action.carry_out(*best, chosen, "pending"):
         for contender in chosen:
             memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
@@ -59,24 +66,24 @@ def _wave_under_way(action: TriggerExecution) -> bool:
     return bool(waiting)
 
 
-def _may_contend(action: TriggerExecution, workload: WorkloadState) -> bool:
+def _may_contend(action: TriggerExecution, workload: WorkloadState, room: Sequence[int]) -> bool:
     step, session = workload.step, action.session
     if step is None or workload.entry is None or workload.key in action.state.evicted:
         return False
     if held_back(session, workload, step) or delay(session, workload) is not None:
         return False
-    return not action.memory.rests(workload.key, session.now) and _enough_in_all(action, workload, step)
+    return not action.memory.rests(workload.key, session.now) and _enough_in_all(action, workload, step, room)
 
 
-def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Demand) -> bool:
-    """Whether all free room together would do: moves make none. A first look that spares most searches."""
-    nodes = action.session.nodes
-    free = nodes.room[nodes.rows : nodes.rows + nodes.amounts, nodes.ready].sum(axis=1).tolist()
-    short = [(n, have, need) for n, have, need in zip(nodes.resources, free, step.amount, strict=False) if have < need]
-    if short and action.state.detailed:
-        certificate = Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=too_little(*short[0]))
-        _report(action, workload, MoveAnswer((), (), certificate), "")
-    return not short
+def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Demand, room: Sequence[int]) -> bool:
+    """Whether all free ``room`` together would do: moves make none. A first look that spares most searches."""
+    if room_in_all(action.session, step, room):
+        return True
+    if action.state.detailed:
+        each = zip(action.session.nodes.resources, room, step.amount, strict=False)
+        short = [(name, have, need) for name, have, need in each if have < need]
+        _report(action, workload, _impossible(too_little(*short[0])), "")
+    return False
 
 
 def _fit_as_it_is(action: TriggerExecution, contenders: list[WorkloadState]) -> bool:
@@ -84,8 +91,23 @@ def _fit_as_it_is(action: TriggerExecution, contenders: list[WorkloadState]) -> 
     return action.plan((), contenders, exact=False)[1].feasible
 
 
-def _plan(action: TriggerExecution, contenders: list[WorkloadState]) -> tuple[ProblemView, MoveAnswer]:
-    return action.plan(action.movable.tasks(contenders), contenders)
+def _too_little_in_all(
+    action: TriggerExecution, movable: Sequence[TaskState], contenders: Sequence[WorkloadState]
+) -> MoveAnswer | None:
+    """Say that no arrangement of what may be moved leaves the room, where the volume of nodes and devices shows it."""
+    wanted = [t for w in contenders if w.step is not None for t in w.step.tasks]
+    short = volume_shortage(action.session.nodes, movable, wanted)
+    if short is None:
+        return None
+    reason = ""
+    if action.state.detailed:  # what the largest hole is says more
+        problem = view(action.state, movable, contenders).problem
+        reason = why_never(problem, bounds_of(problem))
+    return _impossible(reason or too_few(short))
+
+
+def _impossible(reason: str) -> MoveAnswer:
+    return MoveAnswer((), (), Certificate(cost=None, lower_bound=NEVER, method="impossible", reason=reason))
 
 
 def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, before: int) -> None:
