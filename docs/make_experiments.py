@@ -1,8 +1,8 @@
 """Writes the tables of replays in the pages from docs/experiments. Run: python docs/make_experiments.py
 
 `examples/requeue/run.py`, `examples/min-runtime/run.py` and `examples/worth/run.py` write the files with ``--json``. A
-page names a file between marks, and what stands there is written anew; the prose around it stays as it is. Where
-several workloads were replayed under the same policies, ``by workload`` behind the file gives each one line.
+page names files between marks, and what stands there is written anew; the prose around it stays as it is. Where several
+workloads were replayed under the same policies, ``by workload`` behind the files gives each one line.
 """
 # ruff: noqa: INP001  a script, not a package
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,9 @@ from tenure.model.files import write_atomically
 DOCS: Final = Path(__file__).resolve().parent
 PAGES: Final = ("min-runtime.md", "requeue.md", "worth.md")
 MARKED: Final = re.compile(
-    r"(<!-- written by docs/make_experiments\.py from (\S+?)( by workload)? -->\n).*?(<!-- until here -->)", re.DOTALL
+    r"(<!-- written by docs/make_experiments\.py from (\S+\.json(?: \S+\.json)*)( by workload)? -->\n).*?"
+    r"(<!-- until here -->)",
+    re.DOTALL,
 )
 
 Row = dict[str, Any]
@@ -71,7 +74,8 @@ def spread(row: Row, figure: str, form: str) -> str:
 def files() -> Iterator[Path]:
     """Give the files that the pages name."""
     for name in PAGES:
-        yield from (DOCS / file for _, file, *_ in MARKED.findall((DOCS / name).read_text(encoding="utf-8")))
+        for _, named, *_ in MARKED.findall((DOCS / name).read_text(encoding="utf-8")):
+            yield from (DOCS / file for file in named.split())
 
 
 def table(file: Path) -> str:
@@ -94,13 +98,13 @@ def table(file: Path) -> str:
     return "\n".join(lines)
 
 
-def by_workload(file: Path) -> str:
+def by_workload(*files: Path) -> str:
     """Write the replays of several workloads as a table: a line for each, and columns for each policy.
 
     The first policy evicts nothing; of the last it is also said what was destroyed for what was spared.
     """
     found: dict[str, dict[str, Row]] = {}
-    for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
+    for row in chain.from_iterable(json.loads(f.read_text(encoding="utf-8"))["rows"] for f in files):
         found.setdefault(row["workload"], {})[row["policy"]] = row
     base, *policies = next(iter(found.values()))
     headings = ["workload", f"{base}: to the end (h)"]
@@ -119,7 +123,7 @@ def written(page: Path) -> str:
     """Give a page with its tables written anew."""
 
     def anew(mark: re.Match[str]) -> str:
-        made = (by_workload if mark[3] else table)(DOCS / mark[2])
+        made = (by_workload if mark[3] else table)(*(DOCS / file for file in mark[2].split()))
         return f"{mark[1]}\n{made}\n\n{mark[4]}"
 
     return MARKED.sub(anew, page.read_text(encoding="utf-8"))

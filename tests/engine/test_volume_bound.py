@@ -15,7 +15,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU
-from tenure.model.workload import Phase, Task, TaskSpec, Workload
+from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload
 
 CLUSTERS = 150
 
@@ -131,3 +131,15 @@ def test_a_node_counts_for_as_many_as_it_holds():
     assert volume_shortage(session.nodes, (), wanted) == VolumeShortage("cpu", 2000, 2, 3)
     assert volume_shortage(session.nodes, tasks, wanted) is None  # the two small ones land together
     assert volume_shortage(session.nodes, tasks[2:], (*wanted, *wanted)) == VolumeShortage("cpu", 2000, 3, 7)
+
+
+def test_of_parts_that_stand_on_unknown_devices_nothing_is_said():
+    """Half of the only device is in use by what does not say so: the engine takes the device for free."""
+    half = Task(name="r-0", spec=TaskSpec(gpu_share=GpuShare(milli=500)), phase=Phase.RUNNING, node="n0")
+    runs = Workload(name="r", queue="q", tasks=(half,))
+    waits = Workload(name="p", queue="q", tasks=(Task(name="p-0", spec=TaskSpec(requests=((GPU, 1),))),))
+    nodes = (Node(name="n0", allocatable={GPU: 1}),)
+    session = session_of(Cluster(now=0, nodes=nodes, queues=(Queue(name="q"),), workloads=(runs, waits)))
+    wanted = session.workloads["default/p"].tasks
+    assert volume_shortage(session.nodes, (), wanted) is None
+    assert volume_shortage(session.nodes, session.workloads["default/r"].tasks, wanted) is None

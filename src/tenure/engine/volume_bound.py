@@ -74,8 +74,12 @@ def _of_devices(
 ) -> VolumeShortage | None:
     """Look at the devices, and count in ``free`` those that are whole once parts of them have left.
 
-    Where claims serve GPUs, which have no numbers, the devices together are not looked at.
+    Where it is not known on which devices parts stand, or claims serve GPUs, which have no numbers, the devices
+    together are not looked at.
     """
+    if any(t.cls.milli is not None and not t.devices for t in moved):
+        free[nodes.rows - 1] = nodes.capacity[nodes.rows - 1]
+        return None
     devices = np.maximum(nodes.device[THEN], 0)
     whole = (devices >= MILLI).sum(axis=1)
     for task in moved:
