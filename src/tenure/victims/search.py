@@ -223,7 +223,9 @@ class VictimSearch:
 
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
         """One piece, if it will do."""
-        if not self.usable.wanted(piece) or not self.need.met([piece]) or not budget.spend():
+        if not self.usable.wanted(piece) or not self.need.met([piece]) or not self._may_land([piece]):
+            return None
+        if not budget.spend():
             return None
         verdict = self._play([piece], last=True, enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self._follows([piece]) else None
