@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import functools
 import gc
 import importlib
@@ -284,6 +285,7 @@ def _main():
     sys.stdin = sys.__stdin__ = _text(0, "r")
     sys.stdout = sys.__stdout__ = _text(1, "w")
     sys.stderr = sys.__stderr__ = _text(2, "w")
+    faulthandler.register(signal.SIGUSR2)  # asked what its threads are at, it says so on standard error
     _end(_code_of(sys.modules[f"{module}.__main__" if module == "tenure" else module].main))
 
 

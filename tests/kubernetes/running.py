@@ -34,6 +34,10 @@ def tenure(*arguments, kubeconfig):
     return preloaded.run([*arguments, "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=120)
 
 
+LAST_LINES = 40
+"""Lines of its log that are told of a scheduler when a test fails."""
+
+
 class Scheduler:
     """A running scheduler."""
 
@@ -76,6 +80,14 @@ class Scheduler:
         """Whether it says that it leads."""
         return self.page("/readyz") == (200, "leads\n")
 
+    def last_words(self):
+        """Give the last that it logged, and what its threads are at."""
+        logged = self.log.read_bytes()
+        self.process.send_signal(signal.SIGUSR2)
+        time.sleep(1)
+        last = b"\n".join(logged.splitlines()[-LAST_LINES:])
+        return (last + b"\n" + self.log.read_bytes()[len(logged) :]).decode(errors="replace")
+
     def stop(self, number=signal.SIGTERM):
         """End it, and give for how many seconds that took."""
         began = time.monotonic()
@@ -90,6 +102,9 @@ def running(kubeconfig, folder, name="one", *options):
     scheduler = Scheduler(kubeconfig, folder, name, *options).start()
     try:
         yield scheduler
+    except AssertionError as failed:
+        failed.add_note(f"the scheduler {name}:\n{scheduler.last_words()}")
+        raise
     finally:
         if scheduler.process.poll() is None:
             scheduler.process.kill()
@@ -138,6 +153,17 @@ def pods_of(client, name):
 def bound(client, name):
     """Give how many pods of a Job or gang are bound."""
     return sum(bool(p["spec"].get("nodeName")) for p in pods_of(client, name))
+
+
+def all_pods(client):
+    """Give of each pod its node and phase, since when it terminates, and why it waits: for messages."""
+    found = []
+    for pod in client.get(PODS)["items"]:
+        meta, status = pod["metadata"], pod["status"]
+        why = [c.get("message", "") for c in status.get("conditions", ()) if c["status"] == "False"]
+        leaves = meta.get("deletionTimestamp")
+        found.append((meta["name"], pod["spec"].get("nodeName"), status.get("phase"), leaves, why))
+    return found
 
 
 def log_of(client):

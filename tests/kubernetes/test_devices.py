@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kubernetes.running import JOBS, TENURE, bound, clear, job, pods_of, queue, running
+from tests.kubernetes.running import JOBS, TENURE, all_pods, bound, clear, job, pods_of, queue, running
 from tests.kubernetes.stage import wait_until
 
 DRA = "/apis/resource.k8s.io/v1"
@@ -162,7 +162,7 @@ def test_a_queue_gets_the_devices_that_it_is_guaranteed_from_one_that_borrows_th
         assert len([d for devices in given(client).values() for d in devices]) == 8
         assert any("a selector of the request fails" in m for _, m in said(client, "fails")), said(client, "fails")
         client.create(JOBS, of("lender", "due", 2))
-        wait_until(lambda: bound(client, "due") == 2, lambda: f"it gets no devices: {said(client, 'due')}", 90)
+        wait_until(lambda: bound(client, "due") == 2, lambda: f"it gets no devices: {all_pods(client)}", 90)
         devices = given(client)
         held = {r["name"] for i in client.get(CLAIMS)["items"] for r in i.get("status", {}).get("reservedFor", ())}
         there = {

@@ -16,6 +16,7 @@ from tests.kubernetes.running import (
     PODS,
     SETS,
     TENURE,
+    all_pods,
     bound,
     clear,
     gang,
@@ -51,7 +52,11 @@ def reclaim(client):
     client.create(SETS, gang("a-second", "team-a", 4))
     wait_until(lambda: bound(client, "a-first") == bound(client, "a-second") == 4, "team-a's Jobs do not start", 60)
     client.create(JOBS, job("b-first", "team-b", 4))
-    wait_until(lambda: bound(client, "b-first") == 4, lambda: f"team-b's Job does not start: {log_of(client)}", 60)
+    wait_until(
+        lambda: bound(client, "b-first") == 4,
+        lambda: f"team-b's Job does not start: {log_of(client)}\n{all_pods(client)}",
+        60,
+    )
     wait_until(
         lambda: len(pods_of(client, "a-first")) == len(pods_of(client, "a-second")) == 4, "pods do not come back", 30
     )
