@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.engine.reserved_start import RoomAtStart
+from tenure.engine.reserved_start import ReservedStart
 from tenure.rescheduler.triggers import pending
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
-from tenure.victims import consolidation
 from tenure.victims.preemption_pass import PreemptionPass
 
 
@@ -41,17 +40,17 @@ def test_the_planner_finds_no_moves_where_the_volume_is_too_little(monkeypatch):
 def test_a_reserved_start_rules_out_no_move_that_the_search_would_make(monkeypatch):
     """With EASY backfilling: the same events whether or not it is asked beforehand who has room beside that start."""
     ruled_out = []
-    known = RoomAtStart.may_hold
+    known = ReservedStart.may_allow
 
-    def noted(self, contender):
-        found = known(self, contender)
+    def noted(self, *asked):
+        found = known(self, *asked)
         ruled_out.append(not found)
         return found
 
-    monkeypatch.setattr(RoomAtStart, "may_hold", noted)
+    monkeypatch.setattr(ReservedStart, "may_allow", noted)
     asked = replay("easy", 40, seed=2)
     assert sum(ruled_out) > 20
-    monkeypatch.setattr(consolidation, "room_at_start", lambda *_: None)
+    monkeypatch.setattr(ReservedStart, "may_allow", lambda *_: True)
     assert replay("easy", 40, seed=2) == asked
 
 

@@ -52,40 +52,24 @@ class ReservedStart(NamedTuple):
         backfill.promise_first()
         return backfill.reservation is None or backfill.reservation.at > self.at
 
+    def may_allow(self, session: Session, contender: WorkloadState, endings: ExpectedReleases) -> bool:
+        """Whether a contender might start and not put it off: gone by then, or, by volume, with room beside it.
 
-class RoomAtStart:
-    """The room of all nodes when a reserved start comes, once all have ended that are expected to until then.
-
-    It says which contenders no moves seat without putting off that start.
-    """
-
-    def __init__(self, session: Session, start: ReservedStart, endings: ExpectedReleases) -> None:
-        self.session = session
-        self.start = start
-        self.later = endings.later
-        over = endings.sorted[: bisect_right(endings.sorted, start.at, key=itemgetter(0))]
-        imagined = ImaginedRoom(session)
-        imagined.release(over)
-        self.nodes = imagined.nodes
-        gone = {ending[-1] for ending in over}
-        self.remaining = [
+        Whatever moves. Where something is nominated, which might be moved as well, nothing is ruled out.
+        """
+        step, start = contender.step, contender.started_at
+        if step is None or contender is self.workload or session.nominated:
+            return True
+        begins = session.now + endings.later if start is None else start
+        if contender.expected and begins + contender.expected <= self.at:
+            return True
+        over = endings.sorted[: bisect_right(endings.sorted, self.at, key=itemgetter(0))]
+        then, gone = ImaginedRoom(session), {ending[-1] for ending in over}
+        then.release(over)
+        remaining = [
             t for w in session.workloads.values() if w not in gone for t in w.tasks if t.node >= 0 and t.active
         ]
-
-    def may_hold(self, contender: WorkloadState) -> bool:
-        """Whether a contender, by volume, has room beside the one that starts then, is that one, or is gone by then."""
-        step, start = contender.step, contender.started_at
-        if step is None or contender is self.start.workload:
-            return True
-        begins = self.session.now + self.later if start is None else start
-        if contender.expected and begins + contender.expected <= self.start.at:
-            return True
-        return volume_shortage(self.nodes, self.remaining, [*self.start.tasks, *step.tasks]) is None
-
-
-def room_at_start(session: Session, start: ReservedStart | None, endings: ExpectedReleases) -> RoomAtStart | None:
-    """Imagine the room when a start comes; None where none is reserved, or what is nominated might be moved."""
-    return None if start is None or session.nominated else RoomAtStart(session, start, endings)
+        return volume_shortage(then.nodes, remaining, [*self.tasks, *step.tasks]) is None
 
 
 def reserved_start(

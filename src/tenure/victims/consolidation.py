@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.cost import MICRO
-from tenure.engine.memo import Memo
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
-from tenure.engine.reserved_start import RoomAtStart, room_at_start
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
@@ -51,10 +49,6 @@ class ConsolidationPass(PreemptionPass):
 
     def __init__(self, state: EvictionState) -> None:
         super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
-        self._room_at_start = Memo[None, RoomAtStart | None](
-            lambda _: room_at_start(self.session, self.dry_runs.reserved_start(None), self.state.endings),
-            lambda _: self.session.epoch, lambda a, b: (a is None) == (b is None),
-        )  # fmt: skip
 
     def _infeasible(self, contender: WorkloadState) -> bool:
         """Whether it is clear beforehand that nothing could be moved for it, or would put off a reserved start."""
@@ -62,8 +56,8 @@ class ConsolidationPass(PreemptionPass):
         assert step is not None
         if not self._room_in_all(contender, step) or super()._infeasible(contender):
             return True
-        beside = self._room_at_start(None)
-        return beside is not None and not beside.may_hold(contender)
+        start = self.dry_runs.reserved_start(None)
+        return start is not None and not start.may_allow(self.session, contender, self.state.endings)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
