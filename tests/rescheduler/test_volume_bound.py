@@ -55,7 +55,7 @@ def test_a_reserved_start_rules_out_no_move_that_the_search_would_make(monkeypat
 
 
 def test_moves_that_have_no_room_by_volume_are_not_tried(monkeypatch):
-    """Most sets of a replay have none; and of those that are tried most find a place to land."""
+    """On a replay: of the sets that are tried, at most half find no place to land."""
     sets = []
     known = PreemptionPass._searching
 
