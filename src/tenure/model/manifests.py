@@ -367,28 +367,23 @@ class _OwnedWorkload:
             owner_kind=self.kind.kind, topology=self.shape.topology,
             labels=labels, annotations=self.metadata.values.get("annotations", {}),
         )  # fmt: skip
+        groups = self.shape.as_sub_groups() if self.min_member is None and self.kind.unit != "pod" else ()
+        together = None if groups else self.min_member or self.shape.together
         for number in range(count):
             name = f"{self.name}-{number}" if self.kind.unit == "label" else self.name
-            tasks = tuple(self._tasks(name))
+            tasks = tuple(self._tasks(name, grouped=bool(groups)))
             if self.kind.unit == "pod":
                 yield from (replace(base, name=task.name, tasks=(replace(task, order=None),)) for task in tasks)
             else:
-                yield self._grouped(replace(base, name=name, tasks=tasks))
+                yield replace(base, name=name, tasks=tasks, sub_groups=groups, min_member=together)
 
-    def _grouped(self, made: Workload) -> Workload:
-        groups = self.shape.as_sub_groups() if self.min_member is None else ()
-        if groups:
-            return replace(made, sub_groups=groups)
-        kept = tuple(replace(task, sub_group=None) for task in made.tasks)
-        return replace(made, tasks=kept, min_member=self.min_member or self.shape.together)
-
-    def _tasks(self, name: str) -> Iterator[Task]:
+    def _tasks(self, name: str, *, grouped: bool) -> Iterator[Task]:
         ordered = []
         for role in self.roles:
             stem = f"{name}-{role.name}" if role.name else name
+            group = (self.shape.roles[role.number].name or None) if grouped else None
             for number in range(self.shape.roles[role.number].replicas):
                 order = self.shape.order_of(role.number, number) if role.name else None
-                group = self.shape.roles[role.number].name or None
                 ordered.append(replace(role.task, name=f"{stem}-{number}", order=order, sub_group=group))
         yield from sorted(ordered, key=lambda task: task.order or 0)
 
