@@ -53,7 +53,7 @@ tutorial:
 test: export PYTHONDONTWRITEBYTECODE :=
 test: install browser controlplane helm postgresql prometheus
 	@{ $(CHECKS); } & checked=$$!; $(BIN)/pytest --collect-only -qq >/dev/null; \
-	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEsR --rerun-show-tracebacks; \
+	$(BIN)/pytest --numprocesses $(WORKERS) --instafail --timeout $(LONGEST) --durations 20 -rfEs; \
 	tested=$$?; wait $$checked || { echo "format, lint, types or import layers: see the beginning" >&2; exit 1; }; exit $$tested
 
 check: install

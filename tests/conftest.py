@@ -34,6 +34,9 @@ settings.register_profile(
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
 
+MOST_WHY, MOST_LETTERS = 40, 300
+"""Lines that are shown of why a test was run once more, and letters of each."""
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell lets what it starts in the background ignore Ctrl-C, and so would all commands that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,6 +69,19 @@ def pytest_collection_modifyitems(config, items):
         from tests.order import rank  # noqa: PLC0415
 
         items.sort(key=lambda item: rank(item.nodeid))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    """Say at the end, in few lines, why tests were run once more: what passes then is else hard to understand later."""
+    again = terminalreporter.stats.get("rerun", ())
+    if again:
+        terminalreporter.write_sep("=", "run once more")
+    for report in again:
+        terminalreporter.write_line(report.nodeid)
+        why = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+        for line in why[:MOST_WHY]:
+            terminalreporter.write_line(line[:MOST_LETTERS])
 
 
 @pytest.fixture(autouse=True, scope="session")
