@@ -69,7 +69,7 @@ class SharedPlane:
         """Have the store be put back to how it is with these programs, now and later."""
         if plane.options in self._states:
             plane.store = self._states[plane.options]
-            plane.store.put_back()
+            plane.put_back()
             return
         if plane.options.controllers:
             wait_for(lambda: _is_seen(plane), "the controllers to see what is installed", SETTLED_SECONDS)
@@ -84,10 +84,10 @@ class SharedPlane:
             if plane.runs:
                 if plane.options.controllers:
                     wait_for(lambda: _takes_pods(plane), "the policies to be in effect", SETTLED_SECONDS)
-                plane.store.put_back()
+                plane.put_back()
                 return
             why = "not all of it runs"
-        except (LeftError, OSError) as error:
+        except (LeftError, ApiError, OSError) as error:
             why = str(error)
         warnings.warn(f"this control plane is used no more: {why}", stacklevel=2)
         self.close()

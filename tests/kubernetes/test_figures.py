@@ -23,7 +23,7 @@ def cluster(plane, tmp_path):
     scheduler = Scheduler(plane, tmp_path)
     yield plane
     scheduler.stop()
-    plane.store.put_back()
+    plane.put_back()
 
 
 def grouped(name, group):

@@ -30,7 +30,7 @@ def large(plane):
     for name, spec in (("owed", {"guaranteed": {"cpu": COUNT}}), ("lent", {})):
         plane.client().create(f"{TENURE}/queues", queue(name, **spec))
     yield plane
-    plane.store.put_back()
+    plane.put_back()
 
 
 def pod(name, of, cpu):

@@ -264,7 +264,7 @@ def cluster(bare):
         plane.add_node(f"node-{number}", {"cpu": "16", "memory": "64Gi", GPU: "4"})
     plane.kubectl("wait", "--for=condition=Established", *(f"crd/{o['metadata']['name']}" for o in OTHERS))
     yield plane
-    plane.store.put_back()
+    plane.put_back()
 
 
 def test_a_scheduler_uses_all_of_its_rights_and_asks_for_no_other(cluster, tmp_path):

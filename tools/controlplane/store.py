@@ -57,8 +57,13 @@ class Store:
             self._kept, same = (self._held(), 0) if wrong else (self._kept, same + 1)
             time.sleep(_LOOK_EVERY)
 
-    def put_back(self, seconds: float = 120.0) -> None:
+    def put_back(self, seconds: float = 120.0) -> set[str]:
         """Have it hold what was kept and nothing else; ``seconds`` are for a machine that is slow and busy.
+
+        Returns
+        -------
+        set[str]
+            The keys that were taken out or put back.
 
         Raises
         ------
@@ -66,14 +71,17 @@ class Store:
             If that does not last.
         """
         until, quiet = time.monotonic() + seconds, 0
+        touched: set[str] = set()
         while quiet < _QUIET:
             wrong = self._wrong()
+            touched.update(map(_plain, wrong))
             quiet = 0 if wrong else quiet + 1
             if wrong and time.monotonic() > until:
                 raise LeftError("left or changed: " + ", ".join(map(_plain, wrong)))
             for begin in range(0, len(wrong), _AT_ONCE):
                 self._change(wrong[begin : begin + _AT_ONCE])
             time.sleep(_LOOK_EVERY)
+        return touched
 
     def _wrong(self) -> list[str]:
         """Give the keys of what is to be changed."""
