@@ -46,7 +46,9 @@ POLICIES: dict[str, Settings] = {
     "factor 1, 4h": Settings(
         worth=WorthSettings(patience={"reclaim": PatienceRule(factor=1, ahead=5 * MINUTE, at_most=4 * HOUR)})
     ),
-    "patience, at most 4": Settings(worth=WorthSettings(patience={"reclaim": PatienceRule()}, max_evictions=4)),
+    "patience, at most 4": Settings(
+        worth=WorthSettings(patience={"reclaim": PatienceRule()}, max_evictions=4, forgotten_after=30 * 24 * HOUR)
+    ),
     "patience, survival": Settings(
         worth=WorthSettings(patience={"reclaim": PatienceRule(trust=0.5)}, survival=SurvivalSettings(enabled=True))
     ),
@@ -56,7 +58,7 @@ POLICIES: dict[str, Settings] = {
     ),
 }
 """What is compared; without reclaim nobody gives way. ``patience`` is the rule as it is unless set, ``factor 1,
-4h`` one that evicts sooner. ``at most 4``: evictions of a job. ``paused``: where it loses.
+4h`` one that evicts sooner. ``at most 4``: evictions of a job, remembered for a month. ``paused``: where it loses.
 ``survival``: patience trusts an estimate of the start by half, which goes by how long other jobs of the queue ran."""
 
 MIXES = {"none save": 0.0, "half save": 0.5, "all save": 1.0}

@@ -7,7 +7,7 @@ from tests.builders import NOW, spec, workload
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry, happened, parse, pasts, write
 from tenure.clusters.record import times_evicted
 from tenure.engine.plan import Plan, PlanStep
-from tenure.model.duration import format_time
+from tenure.model.duration import DAY, format_time
 
 
 def entry(uid, at, **fields):
@@ -55,4 +55,4 @@ def test_a_workload_was_evicted_once_more_where_all_that_ran_goes():
     ]
     plan = Plan(NOW)
     plan.steps += steps
-    assert times_evicted(plan, {w.key: w for w in (whole, part)}) == {"default/whole": 2}
+    assert times_evicted(plan, {w.key: w for w in (whole, part)}, DAY) == {"default/whole": 2}

@@ -306,6 +306,21 @@ def test_what_was_evicted_often_is_protected_but_not_for_ever():
     assert evicted(contended((600, forgotten), waited=0, **bound))[0] == ["default/v0"]
 
 
+def test_how_often_it_was_evicted_is_forgotten_when_the_settings_say_so():
+    """Two days after the last time it is protected still, and its price is still higher, where a week is asked for."""
+    before = {"evictions": 2, "last_evicted_at": NOW - 48 * HOUR * SECOND}
+    for span, goes in ((7 * 24 * HOUR, []), (24 * HOUR, ["default/v0"]), (47 * HOUR, ["default/v0"])):
+        worth = WorthSettings(max_evictions=2, repeat_factor=1.0, forgotten_after=span * SECOND)
+        given = contended((600, before), waited=0, worth=worth)
+        found, plan = evicted(given)
+        assert found == goes
+        session = session_of(given)
+        assert price_of_all(session, session.workloads["default/v0"].tasks) == (1 if goes else 3) * 600 * MICRO
+        there = EmbeddedCluster(given)
+        there.carry_out(plan)
+        assert next(w for w in there.observe().workloads if w.name == "v0").evictions == (1 if goes else 2)
+
+
 def test_evictions_are_counted():
     """A workload that lost all that it ran was evicted once more."""
     given = contended((600, {"evictions": 1, "last_evicted_at": NOW - HOUR * SECOND}), waited=0)

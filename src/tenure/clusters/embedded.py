@@ -35,13 +35,13 @@ class EmbeddedCluster:
         steps: dict[str, list[PlanStep]] = {}
         for step in plan.steps:
             steps.setdefault(step.workload, []).append(step)
-        started = set(plan.started)
+        started, span = set(plan.started), self.cluster.settings.worth.forgotten_after
         workloads = self.cluster.workloads
         if plan.expired:  # first: what is given up may be promised anew by a step
             expired = set(plan.expired)
             workloads = tuple(_without_nominations(w, expired) for w in workloads)
         workloads = tuple(
-            _carried_out(w, steps.get(w.key, []), plan.now if w.key in started else w.started_at, plan.now)
+            _carried_out(w, steps.get(w.key, []), plan.now if w.key in started else w.started_at, plan.now, span)
             if w.key in steps or w.key in started
             else w
             for w in workloads
@@ -116,14 +116,14 @@ def _barred(workload: Workload, until: int) -> Workload:
     return replace(workload, requeue_not_before=until, annotations=annotations)
 
 
-def _carried_out(workload: Workload, steps: list[PlanStep], started_at: int | None, now: int) -> Workload:
+def _carried_out(workload: Workload, steps: list[PlanStep], started_at: int | None, now: int, span: int) -> Workload:
     tasks = list(workload.tasks)
     for step in steps:
         tasks[step.task_index] = _apply(tasks[step.task_index], step, now)
     if any(s.action == "evict" for s in steps):
         gone = not any(t.phase in (Phase.BOUND, Phase.RUNNING) for t in tasks)
         held = replace(workload, tasks=tuple(tasks), started_at=None if gone else started_at, last_evicted_at=now)
-        return replace(held, evictions=workload.times_evicted(now) + 1) if gone else held
+        return replace(held, evictions=workload.times_evicted(now, span) + 1) if gone else held
     return replace(workload, tasks=tuple(tasks), started_at=started_at)
 
 

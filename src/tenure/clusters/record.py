@@ -29,11 +29,14 @@ def logged(step: PlanStep, workloads: Mapping[str, Workload], now: int, settings
     )  # fmt: skip
 
 
-def times_evicted(plan: Plan, workloads: Mapping[str, Workload]) -> dict[str, int]:
-    """Give how often each workload of which a plan evicts all that runs was evicted, this time included."""
+def times_evicted(plan: Plan, workloads: Mapping[str, Workload], span: int) -> dict[str, int]:
+    """Give how often each workload of which a plan evicts all that runs was evicted, this time included.
+
+    After ``span`` (µs) it is forgotten, see `tenure.model.workload.remembered`.
+    """
     gone = Counter(step.workload for step in plan.steps if step.action == "evict")
     return {
-        key: workloads[key].times_evicted(plan.now) + 1
+        key: workloads[key].times_evicted(plan.now, span) + 1
         for key, count in gone.items()
         if count >= sum(t.phase in _RUNNING for t in workloads[key].tasks)
     }

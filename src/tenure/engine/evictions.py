@@ -99,7 +99,8 @@ def _occupy_later(session: SessionState, placed: Iterable[tuple[TaskClass, int, 
 def _note_eviction(session: SessionState, state: WorkloadState) -> None:
     if not state.occupied():
         session.journal.set(state, "started_at", None)
-        session.journal.set(state, "evictions", state.times_evicted(session.now) + 1)
+        times = state.times_evicted(session.now, session.settings.worth.forgotten_after)
+        session.journal.set(state, "evictions", times + 1)
         note_often(session, state)
     session.journal.set(state, "last_evicted_at", session.now)
 

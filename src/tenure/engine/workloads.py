@@ -284,9 +284,9 @@ class WorkloadState:
             return None
         return self.started_at + self.expected
 
-    def times_evicted(self, now: int) -> int:
-        """Give how often it lost all that it ran to an eviction, as far as that is remembered."""
-        return remembered(self.evictions, self.last_evicted_at, now)
+    def times_evicted(self, now: int, span: int) -> int:
+        """Give how often it lost all that it ran to an eviction, as far as that is remembered; see `remembered`."""
+        return remembered(self.evictions, self.last_evicted_at, now, span)
 
     def active_tasks(self) -> int:
         """Number of tasks that are bound, run or have succeeded."""

@@ -70,8 +70,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
             "How much dearer each earlier eviction makes a workload: with 1, one that was evicted once counts twice."
         ),
         "maxEvictions": (
-            "How often a workload is evicted before it is protected, until a day after its last eviction; 0: no limit."
+            "How often a workload is evicted before it is protected, until this is forgotten; 0: no limit."
         ),
+        "forgottenAfter": "How long after its last eviction it is forgotten how often a workload was evicted.",
         "maxLost": "How much work is lost to evictions before what loses it is protected for a while.",
         "breaker": "Whether a cause pauses whose evictions lost more than was gained by them.",
         "survival": "How long workloads go on that do not say so, by how long others of their user or queue ran.",

@@ -133,12 +133,14 @@ class WorthSettings:
 
     Of ``weights`` the first that applies counts, else 1. ``repeat_factor``: by how many times what it costs an eviction
     is dearer for each earlier one. ``max_evictions`` 0: a workload may be evicted any number of times.
+    ``forgotten_after`` is counted from its last eviction.
     """
 
     patience: dict[PatientCause, PatienceRule] = field(default_factory=dict)
     weights: tuple[WaitingWeight, ...] = ()
     repeat_factor: Weight = 0.0
     max_evictions: Ordinal = 32
+    forgotten_after: PositiveDuration = 24 * HOUR
     max_lost: LossSettings = field(default_factory=LossSettings)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     survival: SurvivalSettings = field(default_factory=SurvivalSettings)

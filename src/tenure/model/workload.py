@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.devices import DeviceUse, ExtendedRequest
-from tenure.model.duration import DAY
 from tenure.model.kinds import ConstantKind
 from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Amounts, Labels, Pairs
@@ -55,13 +54,12 @@ SAVING = 1_000_000
 """How long, in µs, what makes checkpoints takes to make one when it is told to go; assumed where it is not measured."""
 
 
-EVICTIONS_REMEMBERED = DAY
-"""For so long (µs) after a workload's last eviction it is remembered how often it was evicted."""
+def remembered(evictions: int, last_evicted_at: int | None, now: int, span: int) -> int:
+    """Give how often a workload was evicted; 0 where the last time is more than ``span`` (µs) ago.
 
-
-def remembered(evictions: int, last_evicted_at: int | None, now: int) -> int:
-    """Give how often a workload was evicted; 0 where the last time is too long ago. Times in µs since the epoch."""
-    if not evictions or last_evicted_at is None or now - last_evicted_at > EVICTIONS_REMEMBERED:
+    Times are in µs since the epoch. ``span`` is `WorthSettings.forgotten_after`.
+    """
+    if not evictions or last_evicted_at is None or now - last_evicted_at > span:
         return 0
     return evictions
 
@@ -271,9 +269,9 @@ class Workload:
         """How many tasks of those that it has make it run: its core, one where nothing has to run together."""
         return max(1, min(self.core, len(self.tasks)))
 
-    def times_evicted(self, now: int) -> int:
+    def times_evicted(self, now: int, span: int) -> int:
         """Give how often it lost all that it ran to an eviction, as far as that is remembered; see `remembered`."""
-        return remembered(self.evictions, self.last_evicted_at, now)
+        return remembered(self.evictions, self.last_evicted_at, now, span)
 
     @property
     def asks_to_be_spared(self) -> bool:

@@ -39,8 +39,9 @@ def growth_of_all(session: Session, tasks: Sequence[TaskState]) -> int:
 
 def repeat_factor(session: Session, workload: WorkloadState) -> float:
     """Give how many times as dear the earlier evictions of a workload make the next one."""
-    more = session.settings.worth.repeat_factor
-    return 1 + more * workload.times_evicted(session.now) if more else 1
+    worth = session.settings.worth
+    more = worth.repeat_factor
+    return 1 + more * workload.times_evicted(session.now, worth.forgotten_after) if more else 1
 
 
 def _lost_at_least(session: Session, workload: WorkloadState) -> int:

@@ -1,4 +1,4 @@
-"""No workload is evicted over and over: after ``worth.maxEvictions`` it is protected, until a day after the last one.
+"""No workload is evicted over and over: after ``worth.maxEvictions`` it is protected, until that is forgotten.
 
 A bound that held against all contenders would break guarantees: a workload that was evicted often enough could keep
 what another queue is guaranteed. So it ends for a contender that stays within its guaranteed and has waited for as long
@@ -15,7 +15,6 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.settings import PATIENT_CAUSES, Cause
-from tenure.model.workload import EVICTIONS_REMEMBERED
 from tenure.shields.patience import is_entitled, longest_of, rule_for, waits_since
 
 SHIELD: Final = "evicted-often"
@@ -28,14 +27,15 @@ def evicted_often(
     session: Session, cause: Cause, contender: WorkloadState | None, victim: WorkloadState
 ) -> Refusal | None:
     """Refuse a victim that was evicted as often as it may be."""
-    most = session.settings.worth.max_evictions
+    worth = session.settings.worth
+    most = worth.max_evictions
     if not most or victim.evictions < most or cause not in BOUNDED or is_owed(session, cause, contender):
         return None
-    times = victim.times_evicted(session.now)
+    times = victim.times_evicted(session.now, worth.forgotten_after)
     if times < most:
         return None
     assert victim.last_evicted_at is not None
-    until = victim.last_evicted_at + EVICTIONS_REMEMBERED
+    until = victim.last_evicted_at + worth.forgotten_after
     owed_at = owed_from(session, cause, contender)
     until = until if owed_at is None else min(until, owed_at)
     often = f"{victim.key} was evicted {times} times, and worth.maxEvictions is {most}"

@@ -436,7 +436,7 @@ class Actor:
         if not steps:
             return
         entries: dict[str, eviction_log.EvictionEntry] = {}
-        times = times_evicted(plan, workloads)
+        times = times_evicted(plan, workloads, observed.cluster.settings.worth.forgotten_after)
         for step in steps:
             pod = observed.pod(step.workload, step.task_index)
             entry = self._recorded(step, plan, observed, workloads, outcome)

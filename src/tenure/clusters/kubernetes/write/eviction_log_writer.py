@@ -174,10 +174,10 @@ _MOST_KEPT_IN_MIND = 100_000
 
 def horizon(cluster: Cluster) -> int:
     """Give how long entries matter, in µs: the longest window of a bound, and at least a day."""
-    settings = cluster.settings
+    settings, worth = cluster.settings, cluster.settings.worth
     rules = settings.disruption.budgets
     windows = [rule.per or 0 for rule in rules] + [rule.duration or 0 for rule in rules]
-    return max([DAY, 16 * settings.rescheduler.settle, settings.worth.max_lost.window, *windows]) + HOUR
+    return max([DAY, 16 * settings.rescheduler.settle, worth.max_lost.window, worth.forgotten_after, *windows]) + HOUR
 
 
 def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
