@@ -71,7 +71,7 @@ def main() -> int:
         print(f"{missing[0]}: there is no such file; say with --trace where traces are", file=sys.stderr)
         return 1
     asked = list(_asked(given))
-    points = [SweepPoint(key_of(asdict(one)), {}, one) for one in asked]
+    points = [SweepPoint(key_of(asdict(one), asdict(POLICIES[one.policy])), {}, one) for one in asked]
     progress = ProgressLine()
     with SweepJournal(Path(given.journal)) if given.journal else nullcontext() as journal:
         results = carry_out(points, simulate, _runner(given), journal,
