@@ -33,26 +33,33 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
     chosen: list[WorkloadState] = []
     best: tuple[ProblemView, MoveAnswer] | None = None
     for contender in contenders:
-        together = [*chosen, contender]
-        if (best is None or not best[1].moves) and _fit_as_it_is(action, together):
+        found, answer = _room_for(action, [*chosen, contender], as_it_is=best is None or not best[1].moves)
+        if found is not None and answer.feasible:
             chosen.append(contender)
             memory.succeeded(contender.key)
-            continue
-        movable = action.movable.tasks(together)
-        answer = _too_little_in_all(action, movable, together)
-        if answer is None:
-            found = action.plan(movable, together)
-            answer = found[1]
-            if answer.feasible:
-                chosen.append(contender)
-                memory.succeeded(contender.key)
-                best = found
-                continue
-        memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
-        _report_failure(action, contender, answer, len(chosen))
+            best = found, answer
+        else:
+            memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+            _report_failure(action, contender, answer, len(chosen))
     if best is not None and best[1].moves and not action.carry_out(*best, chosen, "pending"):
         for contender in chosen:
             memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+
+
+def _room_for(
+    action: TriggerExecution, contenders: list[WorkloadState], *, as_it_is: bool
+) -> tuple[ProblemView | None, MoveAnswer]:
+    """Find room for all of some contenders: where there is some ``as_it_is``, without moves, which is cheap to see.
+
+    Those for whom there is room without a move wait for their turn.
+    """
+    if as_it_is:
+        found = action.plan((), contenders, exact=False)
+        if found[1].feasible:
+            return found
+    movable = action.movable.tasks(contenders)
+    short = _too_little_in_all(action, movable, contenders)
+    return action.plan(movable, contenders) if short is None else (None, short)
 
 
 def _wave_under_way(action: TriggerExecution) -> bool:
@@ -84,11 +91,6 @@ def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Dema
         short = [(name, have, need) for name, have, need in each if have < need]
         _report(action, workload, _impossible(too_little(*short[0])), "")
     return False
-
-
-def _fit_as_it_is(action: TriggerExecution, contenders: list[WorkloadState]) -> bool:
-    """Whether there is room without a move: what still waits then, waits for its turn, and that is cheap to see."""
-    return action.plan((), contenders, exact=False)[1].feasible
 
 
 def _too_little_in_all(
