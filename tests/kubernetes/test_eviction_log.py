@@ -44,6 +44,16 @@ def test_it_is_remembered_how_often_a_workload_was_evicted():
     assert (past.evictions, format_time(past.last_evicted_at)) == (2, "2027-01-15T08:20:00Z")
 
 
+def test_what_had_been_forgotten_is_not_counted_again():
+    """An entry of the fourth eviction is there still; the next one was the first of those that were remembered."""
+    entries = [entry("b", "2027-02-15T08:00:00Z", times=1), entry("a", "2027-01-15T08:00:00Z", times=4),
+               entry("c", "2027-02-15T08:00:01Z")]  # fmt: skip
+    (past,) = pasts(entries).values()
+    assert (past.evictions, format_time(past.last_evicted_at)) == (1, "2027-02-15T08:00:01Z")
+    same = [entry(uid, "2027-02-15T08:00:00Z", times=times) for uid, times in (("a", 0), ("b", 2), ("c", 0))]
+    assert [past.evictions for past in pasts(same).values()] == [2]
+
+
 def test_a_workload_was_evicted_once_more_where_all_that_ran_goes():
     """Of `whole` everything is evicted, of `part` one of two tasks."""
     gpu = spec(cpu=0, gpu=1)

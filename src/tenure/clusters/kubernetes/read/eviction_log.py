@@ -7,6 +7,7 @@ terminate is of an eviction that never happened, and does not count.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -147,15 +148,17 @@ def happened(entries: Iterable[EvictionEntry], alive: Container[str]) -> list[Ev
 
 
 def pasts(entries: Iterable[EvictionEntry]) -> dict[tuple[str, str], EvictionHistory]:
-    """Give by workload and its uid when and how often it was evicted, and until when it is not requeued again."""
+    """Give by workload and its uid when and how often it was evicted, and until when it is not requeued again.
+
+    How often it was is what the last entry says that took all that ran: what came before may have been forgotten then.
+    """
     found: dict[tuple[str, str], EvictionHistory] = {}
-    for entry in entries:
+    for at, entry in sorted(((micros(entry.at) or 0, entry) for entry in entries), key=itemgetter(0)):
         key = entry.workload, entry.workload_uid
-        before = found.get(key, EvictionHistory())
-        at, until = micros(entry.at), micros(entry.not_before)
+        before, until = found.get(key, EvictionHistory()), micros(entry.not_before)
         found[key] = EvictionHistory(
-            max(filter(None, (before.last_evicted_at, at)), default=None),
+            at or None,
             max(filter(None, (before.not_before, until)), default=None),
-            max(before.evictions, entry.times),
+            max(before.evictions, entry.times) if at == before.last_evicted_at else entry.times or before.evictions,
         )
     return found

@@ -38,10 +38,12 @@ class EvictionLogWriter:
     def add(self, entries: Sequence[eviction_log.EvictionEntry], now: int, observed: Observed) -> dict[str, ApiError]:
         """Write entries before their evictions are asked for; what is too old to matter is dropped on the way.
 
-        They are divided over as many ConfigMaps as it takes. Gives, by uid of the pod, the entries that could not be
-        written, and why: nothing of those may be carried out.
+        They are divided over as many ConfigMaps as it takes. Where there are not as many, it is forgotten sooner how
+        often workloads were evicted. Gives, by uid of the pod, the entries that could not be written, and why: nothing
+        of those may be carried out.
         """
-        since = now - horizon(observed.cluster)
+        bounding = horizon(observed.cluster)
+        since = now - max(bounding, observed.cluster.settings.worth.forgotten_after + HOUR)
         try:
             listed = self._pages()
         except ApiError as error:
@@ -57,8 +59,10 @@ class EvictionLogWriter:
             first, text = next(parts)
             if first:
                 self._attempt(first, failed, lambda: self._replace(current, held + text))
-        free = [n for n in range(keys.LOG_PAGES) if n not in {_number(page) for page in listed}]
         rest = [(part, text) for part, text in parts if part]
+        free = _free(listed)
+        if len(free) < len(rest):
+            free = _free(self._drop_old(now - bounding, now))
         for part, text in rest:
             number = free.pop(0) if free else -1
             self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
@@ -136,12 +140,19 @@ class EvictionLogWriter:
         pages = msgspec.json.decode(answer, type=_List).items
         return sorted((p for p in pages if _number(p) >= 0), key=_number)
 
-    def _drop_old(self, since: int, now: int) -> None:
+    def _drop_old(self, since: int, now: int) -> list[api.ApiObject]:
+        """Delete pages of which nothing matters; gives those that stay."""
+        stay = []
         for item in self._pages():
-            if not any(_matters(e, since, now) for e in _entries(item)):
-                self.allowed()
-                with suppress(ApiError):  # it has another chance when the next page is begun
-                    self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
+            if any(_matters(e, since, now) for e in _entries(item)):
+                stay.append(item)
+                continue
+            self.allowed()
+            try:
+                self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
+            except ApiError:  # it has another chance when the next page is begun
+                stay.append(item)
+        return stay
 
     def _create(self, number: int, text: str) -> None:
         if number < 0:
@@ -173,15 +184,21 @@ _MOST_KEPT_IN_MIND = 100_000
 
 
 def horizon(cluster: Cluster) -> int:
-    """Give how long entries matter, in µs: the longest window of a bound, and at least a day."""
-    settings, worth = cluster.settings, cluster.settings.worth
+    """Give how long entries matter to bounds, in µs: the longest window of one, and at least a day."""
+    settings = cluster.settings
     rules = settings.disruption.budgets
     windows = [rule.per or 0 for rule in rules] + [rule.duration or 0 for rule in rules]
-    return max([DAY, 16 * settings.rescheduler.settle, worth.max_lost.window, worth.forgotten_after, *windows]) + HOUR
+    return max([DAY, 16 * settings.rescheduler.settle, settings.worth.max_lost.window, *windows]) + HOUR
 
 
 def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
     return (api.micros(entry.at) or 0) >= since or (api.micros(entry.not_before) or 0) > now
+
+
+def _free(listed: Iterable[api.ApiObject]) -> list[int]:
+    """Give the numbers of pages that are not among those that are there."""
+    taken = set(map(_number, listed))
+    return [n for n in range(keys.LOG_PAGES) if n not in taken]
 
 
 def _entries(item: api.ApiObject) -> list[eviction_log.EvictionEntry]:
