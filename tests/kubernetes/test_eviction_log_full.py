@@ -35,53 +35,66 @@ def live(plane, monkeypatch):
     plane.client().delete(f"{MAPS}?labelSelector={eviction_log.LABEL}")
 
 
-def written(live, settings, *, days):
-    """Have four evictions logged on each of so many days; give those that could not be, by day."""
+def written(live, settings, days, *, there, names=("a", "b", "c", "d")):
+    """Have evictions of some workloads logged on each of some days; give the days on which one could not be."""
     failed = []
-    for day in range(days):
+    for day in days:
         now = NOW + day * DAY
         made = [
             eviction_log.EvictionEntry(
-                at=format_time(now),
-                workload=f"default/w{n}",
-                task="t",
-                uid=f"{day}-{n}",
-                cause="reclaim",
-                times=1,
+                at=format_time(now), workload=f"default/{name}", task="t", uid=f"{day}-{name}", cause="reclaim", times=1
             )
-            for n in range(4)
+            for name in names
         ]
         cluster = Cluster(now=now, nodes=(node("n", cpu=1),), queues=(queue("q"),), settings=settings)
-        observed = replace(live.observe(now), cluster=cluster)
-        failed += [day for _ in live.actor.logbook.add(made, now, observed)]
+        seen = replace(live.observe(now), cluster=cluster, made={f"default/{name}": None for name in there})
+        failed += [day for _ in live.actor.logbook.add(made, now, seen)]
     return failed
 
 
-def days_logged(plane):
-    found = plane.client().get(f"{MAPS}?labelSelector={eviction_log.LABEL}")["items"]
-    entries = [e for item in found for e in eviction_log.parse(item["data"][eviction_log.DATA])[0]]
-    return sorted({int(e.uid.partition("-")[0]) for e in entries})
+def logged(plane):
+    """Give by workload the days of which evictions are on record."""
+    found = {}
+    for item in plane.client().get(f"{MAPS}?labelSelector={eviction_log.LABEL}")["items"]:
+        for entry in eviction_log.parse(item["data"][eviction_log.DATA])[0]:
+            day, _, name = entry.uid.partition("-")
+            found.setdefault(name, []).append(int(day))
+    return {name: sorted(days) for name, days in found.items()}
+
+
+MONTH = Settings(worth=WorthSettings(forgotten_after=30 * DAY))
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "remembered"),
+    [(MONTH, ("old", "a"), True), (MONTH, ("a",), False), (Settings(), ("old", "a"), False)],
+    ids=["for a month", "of what is gone", "for a day"],
+)
+def test_how_often_is_remembered_of_what_is_there_for_as_long_as_asked(plane, live, settings, there, remembered):
+    """One was evicted long ago; pages of others are begun and dropped meanwhile, of which the last evictions stay."""
+    assert written(live, settings, [0], there=there, names=("old",)) == []
+    assert written(live, settings, range(1, 12), there=there) == []
+    found = logged(plane)
+    assert ("old" in found) is remembered
+    assert all({10, 11} <= set(found[name]) for name in "abcd"), "what budgets ask for is there"
+    assert len(found["b"]) < 8, "what is gone is not remembered"
 
 
 def test_a_full_log_forgets_how_often_rather_than_that_nothing_is_evicted(plane, live):
-    """For a month it is to be remembered how often workloads were evicted; there is room for some days."""
-    settings = Settings(worth=WorthSettings(forgotten_after=30 * DAY))
-    assert written(live, settings, days=12) == []
-    logged = days_logged(plane)
-    assert logged[-2:] == [10, 11], "what budgets ask for is there"
-    assert len(logged) > 2, "and no more is forgotten than there is no room for"
-
-
-def test_while_there_is_room_all_of_it_is_remembered(plane, live):
-    settings = Settings(worth=WorthSettings(forgotten_after=30 * DAY))
-    assert written(live, settings, days=3) == []
-    assert days_logged(plane) == [0, 1, 2]
+    """More workloads are to be remembered than there is room for."""
+    names = [f"{letter}{number}" for letter in "abcd" for number in range(40)]
+    for day in range(24):
+        some = [name for number, name in enumerate(names) if number % 24 == day]
+        assert written(live, MONTH, [day], there=names, names=some) == []
+    days = {day for days in logged(plane).values() for day in days}
+    assert {22, 23} <= days
+    assert min(days) > 0
 
 
 def test_what_bounds_ask_for_is_never_forgotten(plane, live):
     """A budget looks back for a month: what does not fit into the log is not evicted."""
     rule = BudgetRule(name="monthly", max_evictions=1000, per=30 * DAY)
-    failed = written(live, Settings(disruption=DisruptionSettings(budgets=(rule,))), days=12)
+    failed = written(live, Settings(disruption=DisruptionSettings(budgets=(rule,))), range(12), there="abcd")
     assert failed
-    logged = days_logged(plane)
-    assert logged == list(range(len(logged)))
+    days = logged(plane)["a"]
+    assert days == list(range(len(days)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,15 +43,14 @@ class EvictionLogWriter:
         often workloads were evicted. Gives, by uid of the pod, the entries that could not be written, and why: nothing
         of those may be carried out.
         """
-        bounding = horizon(observed.cluster)
-        since = now - max(bounding, observed.cluster.settings.worth.forgotten_after + HOUR)
+        relevance = _Relevance.to(observed, now)
         try:
             listed = self._pages()
         except ApiError as error:
             return {entry.uid: error for entry in entries}
         failed: dict[str, ApiError] = {}
         current = max(listed, key=_last, default=None)
-        kept = [] if current is None else [e for e in self._done(_entries(current), now) if _matters(e, since, now)]
+        kept = [] if current is None else [e for e in self._done(_entries(current), now) if relevance.matters(e)]
         held = eviction_log.write(self._confirmed(kept))
         parts = eviction_log.pages(
             entries, max(1, eviction_log.MOST_BYTES - len(held.encode())) if kept else eviction_log.MOST_BYTES
@@ -62,12 +62,12 @@ class EvictionLogWriter:
         rest = [(part, text) for part, text in parts if part]
         free = _free(listed)
         if len(free) < len(rest):
-            free = _free(self._drop_old(now - bounding, now))
+            free = _free(self._drop_old(relevance._replace(workloads=())))
         for part, text in rest:
             number = free.pop(0) if free else -1
             self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
         if rest:
-            self._drop_old(since, now)
+            self._drop_old(relevance)
         return failed
 
     def _attempt(
@@ -140,19 +140,34 @@ class EvictionLogWriter:
         pages = msgspec.json.decode(answer, type=_List).items
         return sorted((p for p in pages if _number(p) >= 0), key=_number)
 
-    def _drop_old(self, since: int, now: int) -> list[api.ApiObject]:
-        """Delete pages of which nothing matters; gives those that stay."""
-        stay = []
-        for item in self._pages():
-            if any(_matters(e, since, now) for e in _entries(item)):
-                stay.append(item)
-                continue
-            self.allowed()
+    def _drop_old(self, relevance: _Relevance) -> list[api.ApiObject]:
+        """Delete pages that no bound asks about; what is to be remembered of them goes to the page written last.
+
+        Gives the pages that stay: those that cannot be written or deleted have another chance with the next page.
+        """
+        pages = self._pages()
+        old = [page for page in pages if not any(map(relevance.bounds, _entries(page)))]
+        lasting: dict[tuple[str, str], eviction_log.EvictionEntry] = {}
+        for entry in sorted((e for page in old for e in _entries(page)), key=lambda e: api.micros(e.at) or 0):
+            if relevance.matters(entry):
+                lasting[entry.workload, entry.workload_uid] = entry
+        if lasting and len(old) < len(pages):
+            kept = eviction_log.write([*_entries(last := max(pages, key=_last)), *lasting.values()])
             try:
-                self.client.delete(f"{_path(item.metadata.namespace)}/{item.metadata.name}")
-            except ApiError:  # it has another chance when the next page is begun
-                stay.append(item)
-        return stay
+                self._replace(last, kept)
+            except ApiError:
+                return pages
+        elif lasting:
+            return pages
+        return [page for page in pages if page not in old or not self._delete(page)]
+
+    def _delete(self, page: api.ApiObject) -> bool:
+        self.allowed()
+        try:
+            self.client.delete(f"{_path(page.metadata.namespace)}/{page.metadata.name}")
+        except ApiError:
+            return False
+        return True
 
     def _create(self, number: int, text: str) -> None:
         if number < 0:
@@ -191,8 +206,32 @@ def horizon(cluster: Cluster) -> int:
     return max([DAY, 16 * settings.rescheduler.settle, settings.worth.max_lost.window, *windows]) + HOUR
 
 
-def _matters(entry: eviction_log.EvictionEntry, since: int, now: int) -> bool:
-    return (api.micros(entry.at) or 0) >= since or (api.micros(entry.not_before) or 0) > now
+class _Relevance(NamedTuple):
+    """What makes entries matter: bounds ask about what is ``since`` a time, and about cooldowns that are not over.
+
+    How often a workload was evicted matters ``back_to`` a time, while it is among the ``workloads`` that are there.
+    """
+
+    since: int
+    back_to: int
+    now: int
+    workloads: Container[str]
+
+    @classmethod
+    def to(cls, observed: Observed, now: int) -> _Relevance:
+        """Give what matters as things are."""
+        remembered = observed.cluster.settings.worth.forgotten_after + HOUR
+        return cls(now - horizon(observed.cluster), now - remembered, now, observed.made)
+
+    def bounds(self, entry: eviction_log.EvictionEntry) -> bool:
+        """Whether a bound may ask about it."""
+        return (api.micros(entry.at) or 0) >= self.since or (api.micros(entry.not_before) or 0) > self.now
+
+    def matters(self, entry: eviction_log.EvictionEntry) -> bool:
+        """Whether anything may ask about it."""
+        if self.bounds(entry):
+            return True
+        return bool(entry.times) and (api.micros(entry.at) or 0) >= self.back_to and entry.workload in self.workloads
 
 
 def _free(listed: Iterable[api.ApiObject]) -> list[int]:
