@@ -144,8 +144,7 @@ class EvictionState:
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
-        session = self.session
-        evictions = workload.times_evicted(session.now, session.settings.worth.forgotten_after)
+        evictions = workload.times_evicted(self.session.now, self.session.settings.worth.forgotten_after)
         times = EvictionTimes(workload.started_at, workload.last_evicted_at, evictions, workload.not_before)
         self.before.setdefault(workload, times)
 

@@ -51,7 +51,7 @@ def _room_for(
 ) -> tuple[ProblemView | None, MoveAnswer]:
     """Find room for all of some contenders: where there is some ``as_it_is``, without moves, which is cheap to see.
 
-    Those for whom there is room without a move wait for their turn.
+    What fits without a move waits for its turn.
     """
     if as_it_is:
         found = action.plan((), contenders, exact=False)
