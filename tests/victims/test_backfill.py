@@ -47,6 +47,19 @@ def test_nobody_is_evicted_for_whoever_would_then_delay_the_first_that_waits(min
     assert first.estimated_start == NOW + 10 * MINUTE
 
 
+@pytest.mark.parametrize("detailed", [False, True])
+@pytest.mark.parametrize("before", [[600], [None], [600, 60], [None, 600]])
+def test_what_is_gone_in_time_is_looked_at_behind_what_is_not(before, detailed):
+    """All stand alike but for how long they run; what runs longer got nothing, and that says nothing of the last."""
+    longer = [replace(behind(minutes), name=f"longer-{n}") for n, minutes in enumerate(before)]
+    short = replace(behind(9), name="short", created_at=NOW - 1)
+    scheduler = Scheduler(session_of(full(*longer, short, backfill="easy")))
+    scheduler.context.detailed = detailed
+    found = scheduler.cycle(NOW)
+    assert steps(found) == [("victim", "victim-0")]
+    assert {s.beneficiary for s in found.steps if s.action == "evict"} == {"default/short"}
+
+
 @pytest.mark.parametrize(("grace", "goes"), [(0, True), (60, True), (61, False)])
 def test_whoever_is_gone_in_time_may_take_from_others_counted_from_when_they_have_left(grace, goes):
     victim = replace(VICTIM, tasks=tuple(replace(t, grace_period=grace * 1_000_000) for t in VICTIM.tasks))

@@ -21,8 +21,6 @@ from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, Rec
 from tenure.victims.search import SearchResult, VictimSearch
 from tenure.victims.state import EvictionState
 
-CHEAPER = "cheaper-victims"
-
 TOO_MANY = "max-moves"
 
 UNPROVEN = "found by the search that reclaim and preempt share, which proves no bound"

@@ -62,8 +62,9 @@ class ShieldsBefore(NamedTuple):
 class PreemptionPass:
     """The pass of one action over all contenders.
 
-    ``infeasible`` are contenders, by what they have in common, that cannot be helped; of those for which evictions do
-    not pay yet, ``impatient`` has since when the one waits that was looked at: who waits for longer is looked at too.
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped. Of those for which evictions do
+    not pay yet, ``impatient`` has since when the one waits that was looked at, and ``ends`` how long that runs: what
+    waits for longer is looked at too, and beside a reserved start what ends sooner.
     """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
@@ -82,6 +83,7 @@ class PreemptionPass:
         self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
         self._shields = Memo[object, ShieldsBefore](self._shields_before, lambda alike: self.infeasible[alike])
         self.impatient: dict[object, int] = {}
+        self.ends: dict[object, float] = {}
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -209,7 +211,7 @@ class PreemptionPass:
         if contender.step is None or contender.entry is None:
             return False
         alike = self._alike(contender)
-        if alike in self.infeasible and waits_since(contender) >= self.impatient.get(alike, 0):
+        if alike in self.infeasible and self._fares_no_better(contender, alike):
             if self.state.detailed:
                 self._explain(contender, alike)
             return False
@@ -221,11 +223,15 @@ class PreemptionPass:
         if self._fits_as_it_is(contender, rules):  # what was evicted by this plan has to wait for the next cycle
             return contender.step is not None and contender.step.tasks != asked
         refusal = rules.contender_may()
-        if refusal is not None:
-            self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
-        else:
+        if refusal is None:
             return self._search(contender, rules, alike, steps)
+        self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
         return False
+
+    def _fares_no_better(self, contender: WorkloadState, alike: object) -> bool:
+        """Whether it waits no longer than the one that was looked at, nor ends sooner beside a reserved start."""
+        sooner = self.session.settings.backfill == "easy" and (contender.expected or inf) < self.ends.get(alike, 0)
+        return not sooner and waits_since(contender) >= self.impatient.get(alike, 0)
 
     def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
@@ -235,7 +241,7 @@ class PreemptionPass:
             return False
         with_spared = self._may_take_spared(contender)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
-            self._found_nothing(alike, everybody, SearchResult())
+            self._found_nothing(contender, everybody, SearchResult())
             self._explain(contender, alike)
             return False
         search = self._searching(contender, rules)
@@ -311,11 +317,9 @@ class PreemptionPass:
             candidates = self.gatherer.gather(contender, rules)
             return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
         bounds, groups = self.bounds, self.bounds.open_to(contender)
-        leaves = groups.leaves
-        few = self.state.memory.holdings.at_most(EXACT, leaves)
+        near = leaves = groups.leaves
         reach = ScopeBounds(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
-        near = leaves
-        if not few:
+        if not self.state.memory.holdings.at_most(EXACT, leaves):
             first: Collection[int] = [side.queue for side in groups.sides if side.direct]
             if not alone:
                 reach.others, first = self._worth_it(contender, groups)
@@ -349,11 +353,13 @@ class PreemptionPass:
             search.candidates = self.gatherer.gather(contender, rules)
             if not search.found.refusals and not search.found.closed:
                 search.tell()
-        self._found_nothing(alike, search.candidates, search.found)
+        self._found_nothing(contender, search.candidates, search.found)
         self._explain(contender, alike)
 
-    def _found_nothing(self, alike: object, candidates: VictimCandidates, found: SearchResult) -> None:
+    def _found_nothing(self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult) -> None:
         """Remember that a search to its end helps none that stands alike; if it found no set, whatever its wait."""
+        alike = self._alike(contender)
+        self.ends[alike] = contender.expected or inf
         if found.pieces is None:
             self.impatient.pop(alike, None)
         self.infeasible[alike] = (candidates, found)
@@ -387,26 +393,22 @@ class PreemptionPass:
         """What contenders have in common of which one cannot be helped if the other cannot."""
         step = contender.step
         assert step is not None
-        if step.shape is None or self.state.plugins.others:
-            return (contender.key, step.kind)
-        return kind_of(contender, step)
+        alone = step.shape is None or self.state.plugins.others
+        return (contender.key, step.kind) if alone else kind_of(contender, step)
 
     def _fits_as_it_is(self, contender: WorkloadState, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
         session, step = self.session, contender.step
         assert step is not None
-        shape = step.shape
-        if shape is not None and shape.failed == session.epoch:
-            return False
-        if session.settings.backfill == "easy" or held_back(session, contender, step):
+        shape, known = step.shape, step.shape is not None and step.shape.failed == session.epoch
+        if known or session.settings.backfill == "easy" or held_back(session, contender, step):
             return False
         if not RoomDemand(session, step).met(()):
             if shape is not None:
                 shape.failed = session.epoch
             return False
-        if contender not in self._served_as_it_is(None):
-            return False
-        played = self.dry_runs.play(contender, (), rules, keep=True)
+        is_next = contender in self._served_as_it_is(None)
+        played = self.dry_runs.play(contender, (), rules, keep=True) if is_next else None
         if not isinstance(played, AcceptedSet):
             return False
         record(self.state, played, {}, self.cause, contender, lambda _, __: "")
