@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.builders import NOW, node, queue
+from tests.builders import NOW, node, queue, workload
 from tests.kubernetes.stage import wait_until
 from tools.controlplane.plane import Options as PlaneOptions
 
@@ -98,3 +98,20 @@ def test_what_bounds_ask_for_is_never_forgotten(plane, live):
     assert failed
     days = logged(plane)["a"]
     assert days == list(range(len(days)))
+
+
+def test_what_is_remembered_is_known_of_the_workload(live, stage):
+    """It was evicted twice, five days ago; a week is to be remembered."""
+    stage.put(Cluster(now=NOW, nodes=(node("n", cpu=8),), queues=(queue("q"),), workloads=(workload("w", queue="q"),)))
+    wait_until(lambda: "default/w" in live.observe(NOW).made, "its pods are not seen")
+    week = Settings(worth=WorthSettings(forgotten_after=7 * DAY))
+    at = NOW - 5 * DAY
+    entry = eviction_log.EvictionEntry(
+        at=format_time(at), workload="default/w", task="t", uid="gone", cause="reclaim", times=2
+    )
+    seen = live.observe(NOW)
+    assert live.actor.logbook.add([entry], at, replace(seen, cluster=replace(seen.cluster, settings=week))) == {}
+    wait_until(lambda: live.observe(NOW).workloads["default/w"].evictions, "the log is not read")
+    known = live.observe(NOW).workloads["default/w"]
+    assert (known.evictions, known.last_evicted_at) == (2, at)
+    assert [known.times_evicted(NOW, span * DAY) for span in (7, 5, 4)] == [2, 2, 0]
