@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.txt --editable '.[dev]'
 	@touch $@
 
-# What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, evictions off and on.
+# What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, evictions that pay.
 demo: install
 	@$(BIN)/python examples/demo.py
 

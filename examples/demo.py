@@ -1,4 +1,4 @@
-"""What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, and evictions off and on."""
+"""What Tenure is for, in a minute: a plan and its reasons, a quota what-if, a move, and evictions that pay."""
 
 from __future__ import annotations
 
@@ -29,32 +29,49 @@ def show(what: str, *words: str, into: Path | None = None) -> None:
         sys.exit(done.returncode)
 
 
-def seen(off: dict[str, Any], on: dict[str, Any]) -> str:
-    """Say in one sentence what evictions changed, with the figures of both simulations."""
-    evictions = sum(on["evictions"].values())
-    lost = on["lost"].get("nvidia.com/gpu", 0.0) / 3600
-    less = 1 - on["wait_s"]["mean"] / off["wait_s"]["mean"] if off["wait_s"]["mean"] else 0.0
-    change = f"{abs(less):.0%} {'less' if less >= 0 else 'more'}"
+RECLAIM = "scheduler.actions=[allocate,reclaim]"
+OFF, ON, PAY = "evictions-off", "evictions-on", "evictions-pay"
+SETTINGS = {
+    OFF: ("without evictions", ("scheduler.actions=[allocate]",)),
+    ON: ("what a queue is guaranteed it gets at once", (RECLAIM,)),
+    PAY: ("nothing goes before the wait is worth what is lost",
+          (RECLAIM, "scheduler.worth={patience: {reclaim: {}}, maxEvictions: 4, forgottenAfter: 30d}")),
+}  # fmt: skip
+"""By name what a simulation shows, and its settings."""
+
+
+def seen(found: dict[str, dict[str, Any]]) -> str:
+    """Say in one sentence what evictions changed, with the figures of the simulations."""
+    useful = {name: f"{one['goodput']['nvidia.com/gpu']:.1%}" for name, one in found.items()}
+    evictions = {name: sum(one["evictions"].values()) for name, one in found.items()}
     return (
-        f"What you saw: with {evictions} evictions, each made for a job that then ran, the mean job waited {change} "
-        f"(half of all jobs at most {on['wait_s']['median']:,.0f} s instead of {off['wait_s']['median']:,.0f} s), "
-        f"at the price of {lost:,.0f} GPU-hours of work done again."
+        f"What you saw: {evictions[ON]} evictions made {_changed(found[OFF], found[ON])}; "
+        f"{evictions[PAY]} that have to pay for themselves made {_changed(found[OFF], found[PAY])}: "
+        f"GPUs did useful work for {useful[PAY]} of the time instead of {useful[ON]} ({useful[OFF]} without evictions)."
     )
 
 
+def _changed(off: dict[str, Any], on: dict[str, Any]) -> str:
+    lost = on["lost"].get("nvidia.com/gpu", 0.0) / 3600
+    less = 1 - on["wait_s"]["mean"] / off["wait_s"]["mean"] if off["wait_s"]["mean"] else 0.0
+    change = f"{abs(less):.0%} {'shorter' if less >= 0 else 'longer'}"
+    return f"the mean wait {change}, at the price of {lost:,.0f} GPU-hours of work done again"
+
+
 def simulate(folder: Path) -> str:
-    """Simulate one workload with evictions off and on, compare the two, and give the sentence about them."""
+    """Simulate one workload under each of the settings, compare them, and give the sentences about them."""
     jobs, cluster = str(folder / "jobs.csv"), str(folder / "cluster.yaml")
     show("A workload after a published model, more than the cluster can take, and the cluster",
          "generate", "--jobs", "600", "--gpus", "64", "--load", "1.0", "--seed", "1", "--out", jobs,
          "--cluster", cluster)  # fmt: skip
-    for name, actions in (("evictions-off", "[allocate]"), ("evictions-on", "[allocate,reclaim]")):
-        show(f"Nine days of it, {name.replace('-', ' ')}", "simulate", jobs, "--cluster", cluster,
-             "--set", f"scheduler.actions={actions}", "--report", str(folder / f"{name}.html"),
-             "--history", str(folder / f"{name}.db"), "--format", "json", into=folder / f"{name}.json")  # fmt: skip
-    off, on = folder / "evictions-off.json", folder / "evictions-on.json"
-    show("The two side by side", "compare", str(off), str(on))
-    return seen(json.loads(off.read_text()), json.loads(on.read_text()))
+    written = {name: folder / f"{name}.json" for name in SETTINGS}
+    for name, (what, settings) in SETTINGS.items():
+        given = [word for setting in settings for word in ("--set", setting)]
+        show(f"Nine days of it: {what}", "simulate", jobs, "--cluster", cluster, *given,
+             "--report", str(folder / f"{name}.html"), "--history", str(folder / f"{name}.db"), "--format", "json",
+             into=written[name])  # fmt: skip
+    show("Side by side", "compare", *map(str, written.values()))
+    return seen({name: json.loads(path.read_text()) for name, path in written.items()})
 
 
 def typed() -> str:
@@ -82,7 +99,7 @@ def main() -> None:
         print(f"  {page}")
     print(f"\n{sentence}")
     print("\nA closer look, and who took the room of the one that waited longest:")
-    print(f"  {shlex.join((typed(), 'console', '--simulation', str(folder / 'evictions-on.db')))}")
+    print(f"  {shlex.join((typed(), 'console', '--simulation', str(folder / f'{PAY}.db')))}")
 
 
 if __name__ == "__main__":
