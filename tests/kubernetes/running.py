@@ -8,9 +8,11 @@ import signal
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from tests import preloaded
 from tests.kubernetes.stage import wait_until
+from tools.controlplane.awaited import forget
 
 from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.read import eviction_log
@@ -174,7 +176,8 @@ def log_of(client):
 
 
 def clear(client):
-    """Delete all Jobs, gangs, pods, queues and nodes."""
+    """Delete all Jobs, gangs, pods, queues and nodes, and have the controllers forget these Jobs."""
+    seen = [f"default/{item['metadata']['name']}" for item in client.get(JOBS)["items"] if item.get("status")]
     own = [f"{TENURE}/{plural}" for plural in ("queues", "nodepools", "disruptionbudgets")]
     for path in (JOBS, SETS, PODS, *own, "/api/v1/nodes", "/api/v1/namespaces/tenure-system/configmaps"):
         for item in client.get(path)["items"]:
@@ -183,3 +186,10 @@ def clear(client):
                     body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
                     client.delete(f"{path}/{item['metadata']['name']}", body)
     wait_until(lambda: not client.get(PODS)["items"], "pods do not go", 30)
+    forget(client, seen, partial(_delete, client))
+
+
+def _delete(client, paths):
+    for path in paths:
+        client.delete(path, {"propagationPolicy": "Background"})
+    wait_until(lambda: not any(map(client.exists, paths)), f"{paths} do not go")

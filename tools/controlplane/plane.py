@@ -31,6 +31,7 @@ from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.install.manifests import objects
 from tenure.model.entries import API_VERSION
 from tools.controlplane import build
+from tools.controlplane.awaited import forget
 from tools.controlplane.client import ApiError, Client
 from tools.controlplane.credentials import make_credentials, write_kubeconfig
 from tools.controlplane.process import HOST, Process, wait_for
@@ -42,17 +43,6 @@ _KINDS_SECONDS: Final = 120.0
 """So long at most it takes until kinds that were defined are served."""
 
 _JOB_KEYS: Final = "/registry/jobs/"
-_SUSPENDED: Final = {
-    "suspend": True,
-    "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}},
-}
-"""What a Job is like of which nothing comes; its controller says so once it awaits nothing by its name any more."""
-
-_SEEN_SECONDS: Final = 5.0
-"""The controller says so within that; else it saw such a Job before it had forgotten the one that went."""
-
-_FORGOTTEN_SECONDS: Final = 120.0
-
 _NO_LIMIT: Final = ("--kube-api-qps=5000", "--kube-api-burst=10000")
 _PORTS: Final = range(20_000, 32_000)
 """Below the ports that the kernel gives to outgoing connections, which could take one between choice and use."""
@@ -153,9 +143,6 @@ class ControlPlane:
     def put_back(self) -> None:
         """Have the store hold what was kept and nothing else, and the controller of Jobs await nothing that went.
 
-        A Job that goes while its pods are made leaves behind that they are awaited, by its name, for five minutes:
-        nothing would come of the next of that name.
-
         Raises
         ------
         LeftError
@@ -164,25 +151,8 @@ class ControlPlane:
             If the controllers do not go on.
         """
         went = sorted(key.removeprefix(_JOB_KEYS) for key in self.store.put_back() if key.startswith(_JOB_KEYS))
-        if went and self.options.controllers:
-            wait_for(lambda: self._are_forgotten(went), f"nothing to be awaited of {went}", _FORGOTTEN_SECONDS)
-
-    def _are_forgotten(self, jobs: Sequence[str]) -> bool:
-        """Tell whether nothing is awaited by the names of Jobs, ``namespace/name``, any more: such are made and go."""
-        client = self.client()
-        made = []
-        for namespace, name in (job.split("/") for job in jobs):
-            if client.exists(f"/api/v1/namespaces/{namespace}"):
-                collection = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-                client.create(collection, {"metadata": {"name": name}, "spec": _SUSPENDED})
-                made.append(f"{collection}/{name}")
-        try:
-            wait_for(lambda: all("conditions" in client.get(path)["status"] for path in made), "Jobs", _SEEN_SECONDS)
-        except TimeoutError:
-            return False
-        finally:
-            self.store.put_back()
-        return True
+        if self.options.controllers:
+            forget(self.client(), went, lambda _: self.store.put_back())
 
     def restart_apiserver(self) -> None:
         """Kill the API server and start it again: all watches break, and old resource versions may have gone."""
