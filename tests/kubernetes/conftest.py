@@ -13,7 +13,7 @@ import pytest
 from tests.history import postgres
 from tests.kubernetes.proxy import FaultProxy
 from tests.kubernetes.shared_plane import SharedPlane
-from tests.kubernetes.stage import STIRRED, Stage
+from tests.kubernetes.stage import Stage
 from tools.controlplane import build
 from tools.controlplane.plane import ControlPlane, Options
 
@@ -86,10 +86,7 @@ def plane(request: pytest.FixtureRequest, shared_plane: SharedPlane) -> Iterator
     asked = getattr(request.module, "PLANE", Options()), getattr(request.module, "INSTALLATION", None)
     started = shared_plane.take(*asked)
     started.define(*defined)
-    if started.options.controllers:
-        STIRRED.append(started.client())
     yield started
-    STIRRED.clear()
     shared_plane.give_back()
 
 

@@ -10,11 +10,9 @@ import itertools
 import re
 import time
 import warnings
-from contextlib import suppress
 from dataclasses import replace
 
 from tests.effort import tries
-from tools.controlplane.awaited import stir
 from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
@@ -335,24 +333,13 @@ LONG = 60.0
 """Seconds after which a wait that ended well is told of all the same: what it waited for may have been stuck."""
 
 
-STIRRED = []
-"""Clients of control planes with controllers, which do nothing for a Job while nothing changes: see `stir`."""
-
-STIR_EVERY = 20.0
-
-
 def wait_until(holds, what, seconds=30.0):
     """Wait until something holds; ``seconds`` are enough on a quiet machine."""
     began = time.monotonic()
-    waited, stirred = 0.0, 0.0
+    waited = 0.0
     while not holds():
         waited = time.monotonic() - began
         assert waited < PATIENCE * seconds, what() if callable(what) else what
-        if waited - stirred > STIR_EVERY:
-            stirred = waited
-            for client in STIRRED:
-                with suppress(ApiError, OSError):
-                    stir(client)
         time.sleep(pause_after(waited))
     if waited > LONG:
         warnings.warn(f"waited {waited:.0f} s before it ended that {what() if callable(what) else what}", stacklevel=2)

@@ -301,25 +301,3 @@ def test_what_does_not_stay_as_it_was_is_named(client, store, monkeypatch):
     monkeypatch.undo()
     store.put_back()
     assert not client.exists(f"{MAPS}/restless")
-
-
-JOBS = "/apis/batch/v1/namespaces/simulated/jobs"
-
-
-def test_what_went_does_not_hinder_what_comes_by_its_name(plane, client, store, monkeypatch):
-    """A Job's controller that is held up while it makes pods has forgotten it before the next one of its name comes."""
-    store.keep()
-    monkeypatch.setattr(plane, "store", store)
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
-    made = {"metadata": {"name": "left"}, "spec": {"parallelism": 3, "completions": 3, "template": template}}
-    for _ in range(4):
-        client.create(JOBS, made)
-        wait_for(lambda: client.get(PODS)["items"], "a pod of the first", 120)
-        plane.controllers.signal(signal.SIGSTOP)
-        going_on = threading.Timer(1.0, plane.controllers.signal, (signal.SIGCONT,))
-        going_on.start()
-        plane.put_back()
-        going_on.join()
-        client.create(JOBS, made)
-        wait_for(lambda: len(client.get(PODS)["items"]) == 3, "the pods of the second", 120)
-        plane.put_back()

@@ -3,9 +3,6 @@
 A Job that goes while its pods are made leaves behind that these are awaited, by its name, for five minutes, and one of
 which pods went that new ones are put off: nothing would come of the next of that name. The controller forgets it when
 it looks for a Job that is not there any more, at some time after the Job has gone, unless the next is there by then.
-
-It also does nothing for a Job before it has read a change of pods that is as new as its own last one. Where a pod goes
-with that change, it has to wait for any other pod to change. In a cluster some pod always does; here one is made to.
 """
 
 from __future__ import annotations
@@ -22,12 +19,6 @@ _SUSPENDED: Final = {
     "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}},
 }
 """A Job of which nothing comes."""
-
-_PODS: Final = "/api/v1/namespaces/default/pods"
-_POD: Final = {
-    "metadata": {"generateName": "seen-"},
-    "spec": {"schedulerName": "none", "containers": [{"name": "main", "image": "none"}]},
-}
 
 _SEEN_SECONDS: Final = 5.0
 """The controller says so within that; else it saw such a Job before it had forgotten the one that went."""
@@ -54,7 +45,6 @@ def forget(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], ob
 
 def _are_seen(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], object]) -> bool:
     made = [path for job in jobs if (path := _suspended(client, *job.split("/")))]
-    stir(client)
     try:
         wait_for(lambda: all("conditions" in client.get(path)["status"] for path in made), "Jobs", _SEEN_SECONDS)
     except TimeoutError:
@@ -62,12 +52,6 @@ def _are_seen(client: Client, jobs: Sequence[str], remove: Callable[[list[str]],
     finally:
         remove(made)
     return True
-
-
-def stir(client: Client) -> None:
-    """Have some pod change, as in a cluster some pod always does."""
-    pod = client.create(_PODS, _POD)["metadata"]["name"]
-    client.delete(f"{_PODS}/{pod}", {"gracePeriodSeconds": 0})
 
 
 def _suspended(client: Client, namespace: str, name: str) -> str:
