@@ -62,12 +62,14 @@ class EvictionLogWriter:
         rest = [(part, text) for part, text in parts if part]
         free = _free(listed)
         if len(free) < len(rest):
-            free = _free(self._drop_old(relevance._replace(workloads=())))
+            with suppress(ApiError):
+                free = _free(self._drop_old(relevance._replace(workloads=())))
         for part, text in rest:
             number = free.pop(0) if free else -1
             self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
         if rest:
-            self._drop_old(relevance)
+            with suppress(ApiError):
+                self._drop_old(relevance)
         return failed
 
     def _attempt(
@@ -143,23 +145,26 @@ class EvictionLogWriter:
     def _drop_old(self, relevance: _Relevance) -> list[api.ApiObject]:
         """Delete pages that no bound asks about; what is to be remembered of them goes to the page written last.
 
-        Gives the pages that stay: those that cannot be written or deleted have another chance with the next page.
+        Gives the pages that stay; one that cannot be deleted has another chance with the next page.
+
+        Raises
+        ------
+        ApiError
+            If pages cannot be read, or what is to be remembered not written; nothing is deleted then.
         """
         pages = self._pages()
-        old = [page for page in pages if not any(map(relevance.bounds, _entries(page)))]
+        stay = [page for page in pages if any(map(relevance.bounds, _entries(page)))]
+        old = [page for page in pages if page not in stay]
         lasting: dict[tuple[str, str], eviction_log.EvictionEntry] = {}
-        for entry in sorted((e for page in old for e in _entries(page)), key=lambda e: api.micros(e.at) or 0):
-            if relevance.matters(entry):
-                lasting[entry.workload, entry.workload_uid] = entry
-        if lasting and len(old) < len(pages):
-            kept = eviction_log.write([*_entries(last := max(pages, key=_last)), *lasting.values()])
-            try:
-                self._replace(last, kept)
-            except ApiError:
+        told = self._done([e for page in old for e in _entries(page)], relevance.now)
+        for entry in sorted(filter(relevance.matters, told), key=lambda e: api.micros(e.at) or 0):
+            lasting[entry.workload, entry.workload_uid] = entry
+        if lasting:
+            if not stay:
                 return pages
-        elif lasting:
-            return pages
-        return [page for page in pages if page not in old or not self._delete(page)]
+            last = max(stay, key=_last)
+            self._replace(last, eviction_log.write([*_entries(last), *lasting.values()]))
+        return [*stay, *(page for page in old if not self._delete(page))]
 
     def _delete(self, page: api.ApiObject) -> bool:
         self.allowed()
