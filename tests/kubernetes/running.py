@@ -85,6 +85,8 @@ class Scheduler:
     def last_words(self):
         """Give the last that it logged, and what its threads are at."""
         logged = self.log.read_bytes()
+        if self.process.poll() is not None:
+            return f"it has ended ({self.process.returncode}):\n{logged.decode(errors='replace')[-4000:]}"
         self.process.send_signal(signal.SIGUSR2)
         time.sleep(1)
         last = b"\n".join(logged.splitlines()[-LAST_LINES:])

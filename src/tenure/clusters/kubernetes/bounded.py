@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.model.duration import parse_duration, parse_time
 from tenure.model.problems import printable, shorten
 from tenure.model.quantity import parse_queue_quantity
@@ -162,7 +163,7 @@ def decoded(text: str, kind: type[T]) -> T | str:
     if text.count("[") + text.count("{") > MOST_NESTED:
         return f"nests deeper than {MOST_NESTED} brackets"
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decode(text, kind)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         return str(error)
 

@@ -32,6 +32,7 @@ from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read import eviction_log, hyper_nodes, kueue, kueue_workloads, provisioning, volcano
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
@@ -381,7 +382,7 @@ class InformerCache:
         """
         known = self.objects.get(name)
         if known is not None:
-            known.written(msgspec.json.decode(answer, type=_struct_of(name)), is_new=is_new)
+            known.written(decode(answer, _struct_of(name)), is_new=is_new)
 
     def status_path(self, watch: str, namespace: str, name: str) -> str:
         """Give where the status of an object is written that a watch of what is installed shows, in its version."""

@@ -10,6 +10,7 @@ import msgspec
 import urllib3
 
 from tenure.clusters.kubernetes.bounded import brief
+from tenure.clusters.kubernetes.decoding import decoder_of
 
 MOST_BYTES: Final = 64 << 20
 """Bytes of an answer that are read: about 200,000 series."""
@@ -51,7 +52,7 @@ class _Answer(msgspec.Struct):
     error: str = ""
 
 
-_DECODE: Final = msgspec.json.Decoder(_Answer).decode
+_DECODE: Final = decoder_of(_Answer).decode
 
 
 class PrometheusClient:

@@ -20,6 +20,7 @@ import urllib3
 from tenure.clusters.kubernetes.client.access import Access
 from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool, hang_up
 from tenure.clusters.kubernetes.client.server_clock import ServerClock
+from tenure.clusters.kubernetes.decoding import decode
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -218,7 +219,7 @@ def unreachable(error: Exception) -> ApiError:
 def refused(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     """Say what an API server answered."""
     try:
-        said = msgspec.json.decode(body, type=Status)
+        said = decode(body, Status)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = Status(message=body[:200].decode(errors="replace"))
     after = headers.get("Retry-After", "")

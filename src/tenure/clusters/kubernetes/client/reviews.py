@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 
 KNOWN_SECONDS: Final = 30.0
 """For so long an answer about a token holds."""
@@ -82,4 +83,4 @@ class ReaderReview:
 
     def _review(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> _Status:
         answer = self._client.create(path, {"apiVersion": version, "kind": kind, "spec": spec})
-        return msgspec.json.decode(answer, type=_Review).status
+        return decode(answer, _Review).status

@@ -19,6 +19,7 @@ import msgspec
 from tenure.clusters.kubernetes.api import ListMeta, Meta, WatchError, WatchEvent
 from tenure.clusters.kubernetes.bounded import TOO_DEEP, brief, shallow
 from tenure.clusters.kubernetes.client.requests import ApiError, Client, backoff
+from tenure.clusters.kubernetes.decoding import decode, decoder_of
 from tenure.model.collector import collector_paused
 
 T = TypeVar("T", bound=Any)
@@ -104,9 +105,9 @@ class Reflector(Generic[T]):
         self._end_stream: Callable[[], None] = _nothing
         self._failing_since: float | None = None
         self._cut = False
-        self._decode_page = msgspec.json.Decoder(_Page).decode
-        self._decode_item = msgspec.json.Decoder(kind).decode
-        self._decode_event = msgspec.json.Decoder(WatchEvent).decode
+        self._decode_page = decoder_of(_Page).decode
+        self._decode_item = decoder_of(kind).decode
+        self._decode_event = decoder_of(WatchEvent).decode
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
 
     def start(self) -> None:
@@ -240,7 +241,7 @@ class Reflector(Generic[T]):
     def _take(self, event: WatchEvent) -> None:
         self.heard = time.monotonic()
         if event.type == "ERROR":
-            error = msgspec.json.decode(event.object, type=WatchError)
+            error = decode(event.object, WatchError)
             if error.code == _GONE or error.reason in _EXPIRED:
                 raise _ExpiredError
             raise ApiError(error.code, error.reason, error.message)
@@ -285,7 +286,7 @@ class _Headed(msgspec.Struct):
     metadata: _Identity = msgspec.field(default_factory=_Identity)
 
 
-_HEAD = msgspec.json.Decoder(_Headed).decode
+_HEAD = decoder_of(_Headed).decode
 
 
 def _meta_of(raw: msgspec.Raw) -> Meta:

@@ -17,6 +17,7 @@ from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.admission import BINDING_PATH, NAME
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
@@ -102,7 +103,7 @@ class ReservationController:
             except ApiError as error:
                 outcome.failures.append(Failure("hold", ", ".join(hole.whose), "", error))
                 return False
-            annotations = msgspec.json.decode(answer, type=api.ApiObject).metadata.annotations
+            annotations = decode(answer, api.ApiObject).metadata.annotations
             self._known = (annotations or {}).get(keys.SEEN)
         return version == self._known
 
@@ -226,7 +227,7 @@ class ReservationController:
         """Set or take off the taint, on what the node is now: the list is written as a whole."""
         path = f"/api/v1/nodes/{name}"
         for attempt in range(_TRIES):
-            node = msgspec.json.decode(self.client.get(path), type=api.ApiNode)
+            node = decode(self.client.get(path), api.ApiNode)
             before = node.spec.taints or []
             taints = reservations.with_taint(before, id_)
             if taints == before:

@@ -16,6 +16,7 @@ import msgspec
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.api import micros
+from tenure.clusters.kubernetes.decoding import decoder_of
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.model.node import Node
 from tenure.model.selectors import Toleration
@@ -66,7 +67,7 @@ class NodeReservation(msgspec.Struct, rename={"whose": "for"}, omit_defaults=Tru
         return micros(self.until) or 0
 
 
-_DECODER = msgspec.json.Decoder(NodeReservation)
+_DECODER = decoder_of(NodeReservation)
 
 
 def config_map(pool: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from tenure.clusters.kubernetes.api import micros
+from tenure.clusters.kubernetes.decoding import decoder_of
 from tenure.clusters.kubernetes.read.workloads import EvictionHistory
 from tenure.model.cluster import Eviction
 from tenure.model.duration import format_time
@@ -54,7 +55,7 @@ class EvictionEntry(msgspec.Struct, rename="camel", omit_defaults=True, frozen=T
     times: int = 0
 
 
-_DECODER = msgspec.json.Decoder(EvictionEntry)
+_DECODER = decoder_of(EvictionEntry)
 _ENCODER = msgspec.json.Encoder()
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decoder_of
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.write.patches import EVICTED, PREEMPTION
 
@@ -105,6 +106,6 @@ class _Pods(msgspec.Struct):
     items: list[_Pod] = []
 
 
-_LISTED: Final = msgspec.json.Decoder(_Pods).decode
-_DECODE: Final = msgspec.json.Decoder(_Pod).decode
-_EVENT: Final = msgspec.json.Decoder(api.WatchEvent).decode
+_LISTED: Final = decoder_of(_Pods).decode
+_DECODE: Final = decoder_of(_Pod).decode
+_EVENT: Final = decoder_of(api.WatchEvent).decode

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.write.events import CONTROLLER
 from tenure.clusters.refusals import REFUSED, read_note
@@ -52,9 +53,7 @@ def refused_evictions(client: Client, observed: Observed) -> tuple[RefusedEvicti
         if error.status not in _MAY_NOT:
             raise
         return ()
-    said = [
-        event for event in msgspec.json.decode(answer, type=_Events).items if event.reporting_controller == CONTROLLER
-    ]
+    said = [event for event in decode(answer, _Events).items if event.reporting_controller == CONTROLLER]
     if not said:
         return ()
     about = {}

@@ -17,6 +17,7 @@ import msgspec
 from tenure.clusters.kubernetes.api import Meta
 from tenure.clusters.kubernetes.client.prometheus import PrometheusClient, PrometheusError, PrometheusSample
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decoder_of
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
@@ -44,7 +45,7 @@ class _List(msgspec.Struct):
     items: list[_Measured] = []
 
 
-_DECODE: Final = msgspec.json.Decoder(_List).decode
+_DECODE: Final = decoder_of(_List).decode
 
 
 class UsageReading(NamedTuple):

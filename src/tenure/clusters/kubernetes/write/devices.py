@@ -13,12 +13,11 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read.device_inventory import claim_of
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
 from tenure.clusters.kubernetes.write.made_claims import (
@@ -111,7 +110,7 @@ class DeviceWriter:
             body["status"], path = status, f"{path}/status"
         answer = self._client.patch(path, body, MERGE)
         self._informers.wrote(CLAIMS, answer)
-        return msgspec.json.decode(answer, type=api.ApiObject)
+        return decode(answer, api.ApiObject)
 
     def _written(self, item: api.ApiObject, allocation: DeviceAllocation) -> dict[str, Any]:
         """Give an allocation as the API has it, with what drivers are to be told."""

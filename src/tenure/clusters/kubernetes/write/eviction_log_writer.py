@@ -12,6 +12,7 @@ import msgspec
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.model.cluster import Cluster
@@ -139,7 +140,7 @@ class EvictionLogWriter:
         """Read the log itself, not its image: only what is there now may be added to."""
         namespace, pool = self.informers.options.namespace, self.informers.options.pool
         answer = self.client.get(_path(namespace), labelSelector=f"{eviction_log.LABEL}={pool}")
-        pages = msgspec.json.decode(answer, type=_List).items
+        pages = decode(answer, _List).items
         return sorted((p for p in pages if _number(p) >= 0), key=_number)
 
     def _drop_old(self, relevance: _Relevance) -> list[api.ApiObject]:

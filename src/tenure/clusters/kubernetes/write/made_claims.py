@@ -16,6 +16,7 @@ from tenure.clusters.kubernetes.cache.handlers import owners_of
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.write import patches
 from tenure.engine.plan import ClaimedDevices
 from tenure.model.device_manifests import MADE
@@ -44,10 +45,10 @@ def newest_claim(client: Client, namespace: str, name: str) -> tuple[api.ApiObje
         If it is gone.
     """
     answer = client.get(claim_path(namespace), fieldSelector=f"metadata.name={name}")
-    listed = msgspec.json.decode(answer, type=_Listed).items
+    listed = decode(answer, _Listed).items
     if not listed:
         raise ApiError(_GONE, "NotFound", f"resource claim {name} is gone")
-    return msgspec.json.decode(listed[0], type=api.ApiObject), bytes(listed[0])
+    return decode(listed[0], api.ApiObject), bytes(listed[0])
 
 
 class _Listed(msgspec.Struct):
@@ -134,7 +135,7 @@ class MadeClaims:
                 raise
             _, answer = newest_claim(self._client, pod.namespace, body["metadata"]["name"])
         self._informers.wrote(CLAIMS, answer, is_new=True)
-        return msgspec.json.decode(answer, type=api.ApiObject)
+        return decode(answer, api.ApiObject)
 
 
 def _body(pod: PodRecord, uses: Iterable[DeviceUse]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.seals import NO_SEAL, NominationNote, NoticeNote, Seal, condition_of
 from tenure.engine.plan import PlanStep
 from tenure.model.duration import format_time
@@ -168,7 +169,7 @@ def waiting(pod: PodRecord, reason: str, message: str, now: int) -> dict[str, An
 
 def version_of(answer: bytes) -> str:
     """Give the resourceVersion of the object in an answer."""
-    return msgspec.json.decode(answer, type=_Answer).metadata.resource_version
+    return decode(answer, _Answer).metadata.resource_version
 
 
 class _AnswerMeta(msgspec.Struct, rename="camel"):

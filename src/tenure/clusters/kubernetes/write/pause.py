@@ -9,6 +9,7 @@ import msgspec
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.keys import lease_name
 from tenure.model.duration import format_time
 
@@ -27,7 +28,7 @@ def pause_of(text: str | None) -> Pause | None:
     if not text:
         return None
     try:
-        note = msgspec.json.decode(text, type=_Note)
+        note = decode(text, _Note)
     except msgspec.MsgspecError:
         return None
     until = micros(note.until)
