@@ -6,7 +6,16 @@ import pytest
 from tests.kubernetes.running import JOBS, TENURE, bound, clear, job, pods_of, queue, running, tenure
 from tests.kubernetes.stage import wait_until
 
+from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import ApiError
+from tenure.clusters.kubernetes.client.requests import Client as KubernetesClient
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
+from tenure.clusters.kubernetes.write.claims import ClaimWriter
+from tenure.engine.plan import ClaimedVolume, PlanStep
 from tenure.model.load import load_cluster
+from tenure.model.settings import Settings
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -176,3 +185,30 @@ def test_what_a_provisioner_refuses_is_made_for_another_node(plane, client, toke
         )
         client.delete(f"{JOBS}/first", {"propagationPolicy": "Background"})
         wait_until(lambda: bound(client, "second") == 1, lambda: f"it does not start: {said(client, 'second')}", 60)
+
+
+def test_a_node_that_was_refused_since_the_plan_was_made_is_not_named_again(plane, client):
+    """The plan counts on a node that the provisioner takes off the claim before the plan is carried out."""
+    client.create(CLASSES, late("made", "csi.example.org"))
+    client.create(CLAIMS, open_claim("own", "made"))
+    live = KubernetesCluster(KubernetesClient(find_access(str(plane.kubeconfig))), Options(), Settings())
+    live.start()
+    try:
+        wait_until(live.ready, "it does not see the cluster")
+        store, key = live.informers.objects["claims"], ("default", "own")
+        for node in ("node-0", None):
+            client.patch(f"{CLAIMS}/own", {"metadata": {"annotations": {keys.SELECTED_NODE: node}}})
+        wait_until(lambda: store.refused.get(key) == ("node-0",), "it does not see that the node was refused")
+
+        def prepare(node):
+            volumes = (ClaimedVolume("default/own", "", node),)
+            step = PlanStep("bind", "default/w", "w-0", node, 0, 0, (), 0, None, None, 0.0, "", None, None, 0, 0, 0)
+            ClaimWriter(live.client, live.informers).prepare(step._replace(volumes=volumes))
+
+        with pytest.raises(ApiError, match="was refused for node node-0 since"):
+            prepare("node-0")
+        assert keys.SELECTED_NODE not in client.get(f"{CLAIMS}/own")["metadata"].get("annotations", {})
+        prepare("node-1")
+        assert client.get(f"{CLAIMS}/own")["metadata"]["annotations"][keys.SELECTED_NODE] == "node-1"
+    finally:
+        live.close()
