@@ -10,18 +10,24 @@ import itertools
 import re
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tests.effort import tries
 from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
+from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.seals import NominationNote, Seal, condition_of
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.duration import format_time
 from tenure.model.queue import Queue
 from tenure.model.records import fields_of, record_of, write_field
+from tenure.model.settings import Settings
 from tenure.model.workload import Phase, TaskSpec, Workload
 
 TENURE = "/apis/tenure.dev/v1alpha1"
@@ -331,6 +337,18 @@ def pause_after(waited):
 
 LONG = 60.0
 """Seconds after which a wait that ended well is told of all the same: what it waited for may have been stuck."""
+
+
+@contextmanager
+def watched(plane):
+    """Give the cluster of a control plane as the scheduler sees it, in this process."""
+    made = KubernetesCluster(Client(find_access(str(plane.kubeconfig))), Options(), Settings())
+    made.start()
+    try:
+        wait_until(made.ready, "it does not see the cluster")
+        yield made
+    finally:
+        made.close()
 
 
 def wait_until(holds, what, seconds=30.0):

@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import NOW, node, queue, workload
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import wait_until, watched
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.cache.informers import Options
-from tenure.clusters.kubernetes.client.access import find_access
-from tenure.clusters.kubernetes.client.requests import Client
-from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.model.cluster import Cluster
 from tenure.model.duration import DAY, format_time
@@ -27,11 +23,8 @@ MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 def live(plane, monkeypatch):
     monkeypatch.setattr(keys, "LOG_PAGES", 3)
     monkeypatch.setattr(eviction_log, "MOST_BYTES", 1_000)
-    made = KubernetesCluster(Client(find_access(str(plane.kubeconfig))), Options(), Settings())
-    made.start()
-    wait_until(made.ready, "it does not see the cluster")
-    yield made
-    made.close()
+    with watched(plane) as made:
+        yield made
     plane.client().delete(f"{MAPS}?labelSelector={eviction_log.LABEL}")
 
 

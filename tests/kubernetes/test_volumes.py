@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.kubernetes.running import JOBS, TENURE, bound, clear, job, pods_of, queue, running, tenure
-from tests.kubernetes.stage import wait_until
+from tests.kubernetes.stage import wait_until, watched
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.cache.informers import Options
-from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.clusters.kubernetes.client.requests import Client as KubernetesClient
-from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.write.claims import ClaimWriter
 from tenure.engine.plan import ClaimedVolume, PlanStep
 from tenure.model.load import load_cluster
-from tenure.model.settings import Settings
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -191,10 +186,7 @@ def test_a_node_that_was_refused_since_the_plan_was_made_is_not_named_again(plan
     """The plan counts on a node that the provisioner takes off the claim before the plan is carried out."""
     client.create(CLASSES, late("made", "csi.example.org"))
     client.create(CLAIMS, open_claim("own", "made"))
-    live = KubernetesCluster(KubernetesClient(find_access(str(plane.kubeconfig))), Options(), Settings())
-    live.start()
-    try:
-        wait_until(live.ready, "it does not see the cluster")
+    with watched(plane) as live:
         store, key = live.informers.objects["claims"], ("default", "own")
         for node in ("node-0", None):
             client.patch(f"{CLAIMS}/own", {"metadata": {"annotations": {keys.SELECTED_NODE: node}}})
@@ -210,5 +202,3 @@ def test_a_node_that_was_refused_since_the_plan_was_made_is_not_named_again(plan
         assert keys.SELECTED_NODE not in client.get(f"{CLAIMS}/own")["metadata"].get("annotations", {})
         prepare("node-1")
         assert client.get(f"{CLAIMS}/own")["metadata"]["annotations"][keys.SELECTED_NODE] == "node-1"
-    finally:
-        live.close()

@@ -1,8 +1,8 @@
 """What the controller of Jobs still knows of those that went.
 
-A Job that goes while its pods are made leaves behind that these are awaited, by its name, for five minutes, and one of
-which pods went that new ones are put off: nothing would come of the next of that name. The controller forgets it when
-it looks for a Job that is not there any more, at some time after the Job has gone, unless the next is there by then.
+The controller keeps by a Job's name which pods it awaits, for five minutes, and how often pods of it failed, for ten.
+Where a Job goes while its pods are made, the next Job of its name gets no pods until then. The controller forgets both
+when it looks for a Job that is not there, which it no longer does once the next one is.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SEEN_IN_ALL: Final = 120.0
 
 
 def forget(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], object]) -> None:
-    """Wait until nothing is known of Jobs that went, ``namespace/name``, in namespaces that are there.
+    """Wait until the controller has forgotten Jobs that went, ``namespace/name``, in namespaces that are there.
 
-    Of suspended Jobs of the same names it is said that they are that only when nothing is under way or awaited by these
-    names any more. Once they have gone, and what comes after them is seen, so is that they have gone. ``remove`` takes
-    out, by their paths, Jobs that were made to learn it.
+    Suspended Jobs of the same names are made: the controller says that they are suspended only once it awaits nothing
+    by these names. They are removed, and one of another name is made: once the controller has seen that one, it has
+    seen that the others went. ``remove`` takes out Jobs by their paths.
 
     Raises
     ------
@@ -39,8 +39,13 @@ def forget(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], ob
         If the controllers do not go on.
     """
     if jobs:
-        for names in (jobs, ["default/seen-last"]):
-            wait_for(lambda: _are_seen(client, names, remove), f"Jobs to be seen: {names}", _SEEN_IN_ALL)  # noqa: B023
+        _see(client, jobs, remove)
+        _see(client, ["default/seen-last"], remove)
+
+
+def _see(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], object]) -> None:
+    """Make suspended Jobs until the controller says that they are, and remove them."""
+    wait_for(lambda: _are_seen(client, jobs, remove), f"Jobs to be seen: {jobs}", _SEEN_IN_ALL)
 
 
 def _are_seen(client: Client, jobs: Sequence[str], remove: Callable[[list[str]], object]) -> bool:

@@ -62,9 +62,9 @@ class ShieldsBefore(NamedTuple):
 class PreemptionPass:
     """The pass of one action over all contenders.
 
-    ``infeasible`` are contenders, by what they have in common, that cannot be helped. Of those for which evictions do
-    not pay yet, ``impatient`` has since when the one waits that was looked at, and ``ends`` how long that runs: what
-    waits for longer is looked at too, and beside a reserved start what ends sooner.
+    ``infeasible`` are contenders, by what they have in common, that cannot be helped; ``ends`` has how long the one
+    runs that was searched for: beside a reserved start, what ends sooner is looked at too. Of those for which evictions
+    do not pay yet, ``impatient`` has since when the one waits that was looked at: so is what waits for longer.
     """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
@@ -400,12 +400,12 @@ class PreemptionPass:
         """Serve a contender for which there is room by now; nothing is taken for it."""
         session, step = self.session, contender.step
         assert step is not None
-        shape, known = step.shape, step.shape is not None and step.shape.failed == session.epoch
+        known = step.shape is not None and step.shape.failed == session.epoch
         if known or session.settings.backfill == "easy" or held_back(session, contender, step):
             return False
         if not RoomDemand(session, step).met(()):
-            if shape is not None:
-                shape.failed = session.epoch
+            if step.shape is not None:
+                step.shape.failed = session.epoch
             return False
         is_next = contender in self._served_as_it_is(None)
         played = self.dry_runs.play(contender, (), rules, keep=True) if is_next else None

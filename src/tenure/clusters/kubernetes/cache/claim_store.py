@@ -44,3 +44,8 @@ def _selected(claim: api.ApiObject) -> str:
     """Give the node for which a claim's volume is to be made."""
     node: object = (claim.metadata.annotations or {}).get(keys.SELECTED_NODE)
     return node if isinstance(node, str) else ""
+
+
+def refused_nodes(store: ObjectStore, key: Key) -> tuple[str, ...]:
+    """Give the nodes for which the provisioner of a claim refused, the latest last."""
+    return store.refused.get(key, ()) if isinstance(store, ClaimStore) else ()

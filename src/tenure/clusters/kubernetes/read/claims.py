@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.clusters.kubernetes.bounded import brief
-from tenure.clusters.kubernetes.cache.claim_store import ClaimStore
+from tenure.clusters.kubernetes.cache.claim_store import refused_nodes
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore, owners_of
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
@@ -145,11 +145,6 @@ class ClaimReader:
     def _read(self, key: Key) -> ClaimMount:
         text = "/".join(key)
         try:
-            return self._resolver.of(text, self._refused(key))
+            return self._resolver.of(text, refused_nodes(self._store("claims"), key))
         except Exception as error:  # noqa: BLE001  whatever a stranger wrote costs the pods that mount it alone
             return ClaimMount(claim=text, unsupported=f"claim {key[1]} (cannot be read: {brief(error)})")
-
-    def _refused(self, key: Key) -> tuple[str, ...]:
-        """Give the nodes for which the provisioner of a claim refused."""
-        store = self._store("claims")
-        return store.refused.get(key, ()) if isinstance(store, ClaimStore) else ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.cache.claim_store import ClaimStore
+from tenure.clusters.kubernetes.cache.claim_store import refused_nodes
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
 from tenure.engine.plan import PlanStep
@@ -65,8 +65,7 @@ class ClaimWriter:
         meta = claim.metadata
         if (meta.annotations or {}).get(keys.SELECTED_NODE):
             return
-        store = self._informers.objects["claims"]
-        if isinstance(store, ClaimStore) and node in store.refused.get((meta.namespace, meta.name), ()):
+        if node in refused_nodes(self._informers.objects["claims"], (meta.namespace, meta.name)):
             text = f"the volume of claim {meta.name} was refused for node {node} since that was planned"
             raise ApiError(_CONFLICT, "Conflict", text)
         body = {"metadata": {"resourceVersion": meta.resource_version, "annotations": {keys.SELECTED_NODE: node}}}
