@@ -24,6 +24,7 @@ from tenure.live.refused_evictions import RefusedEvictions
 from tenure.live.tables import EVENTS
 from tenure.model.cluster import Cluster, EvictionOutcome, FinishedRuns
 from tenure.model.settings import CAUSES, Settings
+from tenure.model.workload import Workload
 from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
 
@@ -278,14 +279,12 @@ class Loop:
     def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[WaitingReason]:
         """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
         found: list[WaitingReason] = []
-        chosen = self.cluster.unexplained(observed, _MOST_EXPLAINED)
-        is_any_aside = bool(chosen) and self.isolation.quarantine.count(cluster.now) > 0
-        models = {w.key: w for w in cluster.workloads} if is_any_aside else {}
+        is_any_aside = self.isolation.quarantine.count(cluster.now) > 0
+        models: dict[str, Workload] = {}
         until = time.thread_time() + _EXPLAINING
-        for key in chosen:
-            if time.thread_time() > until:
-                self.cluster.has_more_to_explain = True
-                break
+        for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
+            if is_any_aside and not models:
+                models = {w.key: w for w in cluster.workloads}
             state = session.workloads.get(key)
             aside = self.isolation.quarantine.why(models[key], cluster.now) if key in models else ""
             if aside:
@@ -294,6 +293,8 @@ class Loop:
                 said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan)))  # noqa: B023
                 if said is not None:
                     found.append(WaitingReason(key, *said))
+            if time.thread_time() > until:
+                break
         return found
 
     def _obstacles(self, session: Session, state: WorkloadState, plan: Plan) -> tuple[Reason, ...]:

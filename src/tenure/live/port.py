@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tenure.engine.plan import Plan
@@ -57,9 +57,11 @@ class ExternalPort(Protocol):
 
 
 class LiveCluster(Protocol):
-    """A cluster that changes by itself. ``has_more_to_explain``: more wait without saying why than were given."""
+    """A cluster that changes by itself."""
 
-    has_more_to_explain: bool
+    @property
+    def has_more_to_explain(self) -> bool:
+        """Tell whether some that do not say why they wait were not taken yet."""
 
     @property
     def fenced(self) -> type[Exception]:
@@ -83,8 +85,8 @@ class LiveCluster(Protocol):
     def carry_out(self, plan: Plan, view: Any) -> Any:
         """Carry a plan out."""
 
-    def unexplained(self, view: Any, most: int) -> list[str]:
-        """Give workloads of which is to be told why they wait."""
+    def unexplained(self, view: Any, most: int) -> Iterable[str]:
+        """Give workloads of which is to be told why they wait, at most so many; what is not taken keeps its place."""
 
     def tell(self, notes: Sequence[ObjectNote], waiting: Sequence[WaitingReason], view: Any) -> None:
         """Tell what was decided, as far as there is time for it."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import Client, FencedClient
+from tenure.clusters.kubernetes.explanation_queue import ExplanationQueue
 from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.news import ClusterNews
 from tenure.clusters.kubernetes.read import kueue, volcano
@@ -24,11 +24,6 @@ from tenure.clusters.kubernetes.write.sealer import Sealer
 from tenure.engine.plan import Plan
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
-
-EXPLAIN_AGAIN = 60.0
-"""Seconds after which it is looked at anew why a workload waits."""
-
-_MOST_REMEMBERED = 100_000
 
 
 class KubernetesCluster:
@@ -65,9 +60,8 @@ class KubernetesCluster:
         )
         self.allowed = allowed
         self.warnings = warnings
-        self._explained: dict[str, float] = {}
+        self.explanation_queue = ExplanationQueue()
         self.news = ClusterNews(self.informers, self.actor.has_answers)
-        self.has_more_to_explain = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -127,22 +121,14 @@ class KubernetesCluster:
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
-    def unexplained(self, view: Observed, most: int) -> list[str]:
+    @property
+    def has_more_to_explain(self) -> bool:
+        """Tell whether some that do not say why they wait were not looked at yet."""
+        return self.explanation_queue.has_more
+
+    def unexplained(self, view: Observed, most: int) -> Iterator[str]:
         """Give workloads that wait: those that do not say why yet, and those that were looked at long ago."""
-        now = time.monotonic()
-        if len(self._explained) > _MOST_REMEMBERED:
-            self._explained.clear()
-        due, new = [], 0
-        for key in view.waiting:
-            at = self._explained.get(key, -EXPLAIN_AGAIN)
-            silent = any(p.task.phase is Phase.PENDING and not p.waits[0] for p in view.pods[key])
-            if silent or now - at >= EXPLAIN_AGAIN:
-                due.append((at, key))
-                new += silent and key not in self._explained
-        chosen = [key for _, key in sorted(due)[:most]]
-        self._explained.update(dict.fromkeys(chosen, now))
-        self.has_more_to_explain = new > most
-        return chosen
+        return self.explanation_queue.take(view, most)
 
     def tell(
         self, notes: Sequence[tuple[str, str, str, str]], waiting: Sequence[tuple[str, str, str]], view: Observed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -40,9 +40,9 @@ class ReadOnlyCluster(KubernetesCluster):
     def strike(self, entries: Sequence[EvictionEntry]) -> None:
         """Leave the log as it is: somebody else writes it."""
 
-    def unexplained(self, view: Observed, most: int) -> list[str]:  # noqa: ARG002
+    def unexplained(self, view: Observed, most: int) -> Iterator[str]:  # noqa: ARG002
         """Give nothing: why a pod waits would have to be written on it."""
-        return []
+        return iter(())
 
     def tell(
         self, notes: Sequence[tuple[str, str, str, str]], waiting: Sequence[tuple[str, str, str]], view: Observed
