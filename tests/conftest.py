@@ -34,7 +34,7 @@ settings.register_profile(
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("TENURE_EXAMPLES", "moderate"))
 
-MOST_WHY, MOST_LETTERS = 40, 300
+MOST_WHY, MOST_LETTERS = 40, 1000
 """Lines that are shown of why a test was run once more, and letters of each."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
