@@ -42,7 +42,7 @@ class Story:
             "workload": self.workload,
             "state": self.state,
             "summary": self.headline,
-            "reasons": [{"code": r.code, "message": r.message, **r.numbers} for r in self.reasons],
+            "reasons": [r.plain() for r in self.reasons],
             "whatItTakes": list(self.helps),
             "estimatedStart": None if start is None else format_time(start),
             "placement": self.nodes,

@@ -9,7 +9,7 @@ from tenure.explain import Story
 from tenure.history.takers import TAKER_WAYS, Taker
 from tenure.history.waits import StoryWait
 from tenure.model.duration import format_duration, format_time
-from tenure.report.plan_json import amounts
+from tenure.model.resources import plain_amounts
 from tenure.report.tables import TableColumn, Terminal, table, wrap
 
 BULLET = "  - "
@@ -68,5 +68,5 @@ def taker_json(taker: Taker) -> dict[str, Any]:
     return {
         "workload": taker.workload, "queue": taker.queue, "how": taker.how, "cause": taker.cause or None,
         **{name: None if time is None else format_time(time) for name, time in times.items()},
-        "allocated": amounts(dict(taker.held)),
+        "allocated": plain_amounts(dict(taker.held)),
     }  # fmt: skip

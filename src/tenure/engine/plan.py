@@ -10,6 +10,7 @@ from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.requeued import RequeueOutcome
 from tenure.model.devices import DeviceAllocation
 from tenure.model.queue import QueueStatus
+from tenure.model.resources import GPU, MILLI, MILLI_GPU
 
 EVICTING = ("evict", "notice")
 """Actions of steps that take something from a workload, at once or announced."""
@@ -72,6 +73,15 @@ class Reason:
     code: str
     message: str
     numbers: dict[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Give it as plain data for JSON: of GPUs whole ones where all numbers are whole, else milli-GPU."""
+        numbers = self.numbers
+        if numbers.get("resource") == GPU:
+            held = {name: number for name, number in numbers.items() if isinstance(number, int)}
+            is_whole = not any(number % MILLI for number in held.values())
+            numbers = numbers | ({k: n // MILLI for k, n in held.items()} if is_whole else {"resource": MILLI_GPU})
+        return {"code": self.code, "message": self.message, **numbers}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from tenure.history.record import HistoryRecord
 from tenure.model.amounts import UNITS
 from tenure.model.duration import format_duration, format_time
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.resources import CPU, GPU, MEMORY, plain_amounts
 
 _NODES = 4
 
@@ -224,4 +224,7 @@ def _plain(record: HistoryRecord, workload: str) -> dict[str, Any]:
         plain["workload"] = record.workload
     if record.queue is not None:
         plain["queue"] = record.queue
-    return plain | {"message": sentence(record, workload), "fields": record.payload}
+    fields = record.payload
+    if "ask" in fields:
+        fields = fields | {"ask": plain_amounts(fields["ask"])}
+    return plain | {"message": sentence(record, workload), "fields": fields}

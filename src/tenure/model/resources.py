@@ -18,6 +18,9 @@ GPU = "nvidia.com/gpu"
 MILLI = 1000
 """Milli-GPU in one GPU."""
 
+MILLI_GPU = "milliGpu"
+"""The name under which JSON has what is beyond whole GPUs, in milli-GPU."""
+
 Resources = Mapping[str, int]
 """Amount by resource name."""
 
@@ -29,3 +32,14 @@ Labels = Mapping[str, str]
 
 Pairs = tuple[tuple[str, str], ...]
 """Value by key, sorted by key: the hashable form."""
+
+
+def plain_amounts(held: Resources) -> dict[str, int]:
+    """Give accounted amounts as JSON has them: whole GPUs under their own name, what is beyond them in milli-GPU."""
+    found = dict(held)
+    if GPU in found:
+        whole, part = divmod(found[GPU], MILLI)
+        found[GPU] = whole
+        if part:
+            found[MILLI_GPU] = part
+    return found

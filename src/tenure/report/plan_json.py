@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.engine.moves import NEVER, MovePlan
-from tenure.engine.plan import EVICTING, NextEviction, Pending, PlanStep, Reason, Refused
+from tenure.engine.plan import EVICTING, NextEviction, Pending, PlanStep, Refused
 from tenure.model.duration import format_time
-from tenure.model.resources import GPU, MILLI
+from tenure.model.resources import plain_amounts
 from tenure.playthrough import PlayThrough, QueueView
 from tenure.report.quota_json import quota_event_json, quota_json
 from tenure.report.requeue_json import requeue_json
-
-MILLI_GPU = "milliGpu"
 
 
 def plan_json(played: PlayThrough) -> dict[str, Any]:
@@ -25,7 +23,7 @@ def plan_json(played: PlayThrough) -> dict[str, Any]:
         "pending": [_pending(p) for p in played.pending],
         "refused": [_refused(r) for r in played.refused],
         "requeue": requeue_json(played.requeue),
-        "quota": [quota_json(q, amounts) for q in played.quota],
+        "quota": [quota_json(q, plain_amounts) for q in played.quota],
         "quotaEvents": [quota_event_json(e) for e in played.quota_events],
         "moves": [_move(m) for m in played.moves],
         "followUps": [_follow_up(number, f) for number, f in played.follow_ups],
@@ -142,41 +140,16 @@ def _pending(pending: Pending) -> dict[str, Any]:
     start = pending.estimated_start
     return {
         "workload": pending.workload,
-        "reasons": [_reason(r) for r in pending.reasons],
+        "reasons": [r.plain() for r in pending.reasons],
         "estimatedStart": None if start is None else format_time(start),
     }
-
-
-def _reason(reason: Reason) -> dict[str, Any]:
-    return {"code": reason.code, "message": reason.message, **_in_whole_units(reason.numbers)}
-
-
-def _in_whole_units(numbers: dict[str, Any]) -> dict[str, Any]:
-    """Amounts of GPUs in whole devices where all of them are whole, else under the name of the smaller unit."""
-    if numbers.get("resource") != GPU:
-        return numbers
-    held = {k: v for k, v in numbers.items() if isinstance(v, int)}
-    if any(v % MILLI for v in held.values()):
-        return numbers | {"resource": MILLI_GPU}
-    return numbers | {k: v // MILLI for k, v in held.items()}
 
 
 def _queue(queue: QueueView) -> dict[str, Any]:
     return {
         "name": queue.name,
-        "allocated": amounts(queue.allocated),
-        "fairShare": amounts(queue.fair_share),
-        "guaranteed": amounts(queue.guaranteed),
-        "max": amounts(queue.maximum),
+        "allocated": plain_amounts(queue.allocated),
+        "fairShare": plain_amounts(queue.fair_share),
+        "guaranteed": plain_amounts(queue.guaranteed),
+        "max": plain_amounts(queue.maximum),
     }
-
-
-def amounts(held: dict[str, int]) -> dict[str, int]:
-    """Whole GPUs under their own name, what is beyond whole ones in milli-GPU beside it."""
-    found = dict(held)
-    if GPU in found:
-        whole, part = divmod(found[GPU], MILLI)
-        found[GPU] = whole
-        if part:
-            found[MILLI_GPU] = part
-    return found

@@ -11,7 +11,7 @@ from tenure.model.node import Node
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
-RUNS, LEAVES, PROMISED = "runs", "leaves", "nominated_tasks"
+RUNS, LEAVES, PROMISED = "runs", "leaves", "promised"
 
 
 class NodePart(NamedTuple):

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.resources import MILLI_GPU
 from tenure.quota.history import QuotaTrack
 from tenure.report.figure import legend_list
 from tenure.report.page import Cell, html_table, page, section
@@ -25,7 +26,7 @@ from tenure.report.plan_rows import (
 from tenure.report.plot import num
 from tenure.report.quota_plot import quota_section
 from tenure.report.theme import COLOR_COUNT, sheet
-from tenure.report.words import MILLI_GPU, count, resource_label
+from tenure.report.words import count, resource_label
 
 MAX_LINES = 1000
 """Lines of a table; a plan with more is better read as JSON."""

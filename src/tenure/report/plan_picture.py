@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from tenure.model.resources import CPU, MEMORY, MILLI
+from tenure.model.resources import CPU, MEMORY, MILLI, MILLI_GPU
 from tenure.report.page import Cell, details, html_table
 from tenure.report.plan_nodes import LEAVES, PROMISED, NodePart, NodeView, held
 from tenure.report.plot import num
-from tenure.report.words import MILLI_GPU, amount, bare_amount, count, percent
+from tenure.report.words import amount, bare_amount, count, percent
 
 MANY = 60
 """More nodes than this are shown in one picture, and one by one only where something changes."""

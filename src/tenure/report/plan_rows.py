@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tenure.model.readable import cost_figure, weighted_hours
-from tenure.model.resources import CPU, GPU, MEMORY
-from tenure.report.words import MILLI_GPU, NOTHING, amounts, bare_amount, count, gpu_milli, number
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI_GPU
+from tenure.report.words import NOTHING, amounts, bare_amount, count, gpu_milli, number
 
 Plan = dict[str, Any]
 

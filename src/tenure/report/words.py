@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU
 
 NOTHING = "—"
 """Stands where there is no value."""
@@ -16,7 +16,6 @@ SECOND: Final = 1_000_000
 HOUR: Final = 3600
 """Seconds."""
 
-MILLI_GPU: Final = "milliGpu"
 """What JSON calls parts of GPUs."""
 
 _STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tenure.model.duration import format_time
-from tenure.report.plan_json import amounts
+from tenure.model.resources import plain_amounts
 from tenure.web import data, pages
 from tenure.web.asked import AskedError, RequestParameters
 from tenure.web.data import Looked, narrowed
@@ -101,7 +101,7 @@ def series(look: Looked, given: Mapping[str, str]) -> Any:
         return {**data.moment(look), "resource": look.picture.main, "capacity": {}, "moments": [], "queues": {},
                 "waiting": [], "evictions": []}  # fmt: skip
     return {
-        **data.moment(look), "resource": found.resource, "capacity": amounts({found.resource: found.capacity}),
+        **data.moment(look), "resource": found.resource, "capacity": plain_amounts({found.resource: found.capacity}),
         "moments": [format_time(at) for at in found.moments],
         "queues": {name: list(values) for name, values in found.queues.items()},
         "waiting": list(found.waiting), "evictions": list(found.evictions),

@@ -15,8 +15,7 @@ from typing import Any, Final
 from tenure.history.takers import Taker
 from tenure.model.duration import DAY, format_time
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
-from tenure.report.plan_json import amounts
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI, plain_amounts
 from tenure.report.plan_rows import all_moves
 from tenure.web.console import Console
 from tenure.web.kept_order import SortKey
@@ -102,8 +101,8 @@ def overview(look: Looked) -> Plain:
         **moment(look),
         "workloads": {state: states.get(state, 0) for state in STATES},
         "nodes": _node_counts(picture) if viewer.nodes else None,
-        "capacity": amounts({name: amount for name, amount in picture.ready.items() if amount and name != "pods"}),
-        "allocated": amounts(_sum(picture.queues.values())),
+        "capacity": plain_amounts({name: held for name, held in picture.ready.items() if held and name != "pods"}),
+        "allocated": plain_amounts(_sum(picture.queues.values())),
         "waits": [_wait(line) for line in look.console.source.waits(viewer, 5)],
         "evictions": {"day": day.total, "sums": [_cause_sum(one) for one in day.sums],
                       "latest": [eviction(line, viewer) for line in day.lines]},
@@ -248,14 +247,14 @@ def _queue(
 ) -> Plain:
     """Give a queue; ``sums`` are its workloads by state, what they hold and what they ask for, those below included."""
     counts, holds, asks = sums
-    held = amounts({k: v for k, v in holds.items() if v and k != "pods"})
+    held = plain_amounts({k: v for k, v in holds.items() if v and k != "pods"})
     return {
         "name": name, "parent": parent, "depth": depth,
         "allocated": held if due is None else _without_pods(due["allocated"]),
         "fairShare": None if due is None else _without_pods(due["fairShare"]),
-        "guaranteed": amounts(dict(model.guaranteed)) if model else {},
-        "max": amounts(dict(model.max)) if model else {},
-        "asked": amounts({k: v for k, v in asks.items() if v and k != "pods"}),
+        "guaranteed": plain_amounts(dict(model.guaranteed)) if model else {},
+        "max": plain_amounts(dict(model.max)) if model else {},
+        "asked": plain_amounts({k: v for k, v in asks.items() if v and k != "pods"}),
         "priority": model.priority if model else None,
         "workloads": {state: counts[state] for state in STATES if counts.get(state)},
     }  # fmt: skip
@@ -336,8 +335,8 @@ def _workload(line: WorkloadLine, now: int) -> Plain:
         "createdAt": format_time(line.created_at) if line.created_at else None,
         "startedAt": None if line.started_at is None else format_time(line.started_at),
         "waited_s": max(0, end - line.created_at) / 1e6 if line.created_at and line.state != FOREIGN else None,
-        "allocated": amounts({k: v for k, v in line.held.items() if k != "pods"}),
-        "asked": amounts({k: v for k, v in line.asked.items() if k != "pods"}),
+        "allocated": plain_amounts({k: v for k, v in line.held.items() if k != "pods"}),
+        "asked": plain_amounts({k: v for k, v in line.asked.items() if k != "pods"}),
     }  # fmt: skip
 
 
@@ -392,7 +391,7 @@ def _taker(taker: Taker, viewer: Viewer) -> Plain:
         "createdAt": format_time(taker.created_at) if sees and taker.created_at else None,
         "startedAt": format_time(taker.started_at) if taker.started_at is not None else None,
         "until": None if taker.until is None else format_time(taker.until),
-        "allocated": amounts({k: v for k, v in taker.held.items() if k != "pods"}),
+        "allocated": plain_amounts({k: v for k, v in taker.held.items() if k != "pods"}),
     }  # fmt: skip
 
 
@@ -438,8 +437,8 @@ def nodes(look: Looked, query: NodeQuery) -> Plain:
 def _node(line: NodeLine) -> Plain:
     return {
         "name": line.name, "state": line.state, "remark": line.remark, "used": round(line.share, 4),
-        "tasks": line.tasks, "allocatable": amounts(_without_pods(line.size)),
-        "allocated": amounts(_without_pods(line.held)),
+        "tasks": line.tasks, "allocatable": plain_amounts(_without_pods(line.size)),
+        "allocated": plain_amounts(_without_pods(line.held)),
     }  # fmt: skip
 
 
@@ -489,7 +488,7 @@ def _task_here(one: Placed, look: Looked, gpu_memory: int | None) -> Plain:
     return {
         "workload": viewer.named(one.workload.key), "task": one.task.name if sees else None,
         "queue": (one.workload.queue or "default") if sees else None, "phase": str(one.task.phase),
-        "requests": amounts({name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked}),
+        "requests": plain_amounts({name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked}),
     }  # fmt: skip
 
 

@@ -29,9 +29,10 @@ from tenure.model.cluster import Cluster
 from tenure.model.manifests import load_additions
 from tenure.model.override import apply_overrides
 from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.resources import plain_amounts
 from tenure.model.workload import Phase, Workload
 from tenure.playthrough import PlayThrough, play, queue_views
-from tenure.report.plan_json import amounts, plan_json
+from tenure.report.plan_json import plan_json
 
 HEADER: Final = struct.Struct(">Q")
 """The length of what follows, in bytes."""
@@ -81,7 +82,11 @@ class Playing:
             self._session = session
         return {
             "queues": [
-                {"name": view.name, "allocated": amounts(view.allocated), "fairShare": amounts(view.fair_share)}
+                {
+                    "name": view.name,
+                    "allocated": plain_amounts(view.allocated),
+                    "fairShare": plain_amounts(view.fair_share),
+                }
                 for view in queue_views(session)
             ],
             "order": _order(session),

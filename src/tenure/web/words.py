@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from tenure.model.readable import weighted_hours
-from tenure.model.resources import CPU, GPU, MEMORY
-from tenure.report.words import MILLI_GPU, NOTHING, amount, bare_amount, duration, gpu_milli, number, resource_label
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI_GPU
+from tenure.report.words import NOTHING, amount, bare_amount, duration, gpu_milli, number, resource_label
 from tenure.web.viewer import ANOTHER
 
 
