@@ -399,3 +399,26 @@ def test_candidates_for_requeue_may_be_tried_by_cost():
     for order, first in (("overdue", "default/old"), ("cost", "default/new")):
         chosen = Settings(actions=("allocate", "requeue"), requeue=RequeueSettings(order=order))
         assert evicted(replace(given, settings=chosen))[0] == [first]
+
+
+def test_what_would_follow_from_a_set_costs_only_what_it_lost_before_the_contender_waited():
+    nodes = [node("n1", gpu=1), node("n2", gpu=1)]
+    low = replace(workload("low", of=GPU, on=["n2"], age=HOUR, running=HOUR), priority=0)
+    middle = replace(workload("middle", of=GPU, on=["n1"], age=HOUR, running=HOUR), priority=50)
+    selector = replace(GPU, node_selector=(("kubernetes.io/hostname", "n1"),))
+    waits = replace(workload("waits", of=selector, age=HOUR // 2), priority=60)
+    nodes[0] = replace(nodes[0], labels={"kubernetes.io/hostname": "n1"})
+    rule = PatienceRule(factor=1, ahead=0, at_most=24 * HOUR * SECOND)
+    given = replace(
+        cluster(nodes, [low, middle, waits]), settings=Settings(worth=WorthSettings(patience={"preempt": rule}))
+    )
+    gone, plan = evicted(given)
+    assert gone == []
+    reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+    pays = format_time(
+        NOW + HOUR // 2 * SECOND
+    )  # both have lost half an hour before, which an hour of waiting is worth
+    assert reason.numbers["pays"] == pays
+    later = replace(given, now=NOW + HOUR // 2 * SECOND)
+    gone, _ = evicted(later)
+    assert gone == ["default/middle"]

@@ -51,7 +51,7 @@ def bind_nominated(context: Context) -> None:
 def give_up(context: Context, tasks: list[TaskState]) -> None:
     """Take nominations back: their workload is planned anew without them."""
     withdraw(context.session, tasks)
-    context.plan.expired += [(t.workload.key, t.index) for t in tasks]
+    context.plan.give_up([(t.workload.key, t.index) for t in tasks])
 
 
 def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
@@ -145,8 +145,8 @@ class CyclePass(AllocationPass):
         lost = self.rivals.beaten_by(workload, step) if first else []
         if not lost:
             return False
+        self.context.plan.give_up([(t.workload.key, t.index) for t in lost])
         self._placed(workload, step)
-        self.context.plan.expired += [(t.workload.key, t.index) for t in lost]
         for task in lost:
             self.session.refresh(task.workload)
             self._changed.add(task.workload.leaf)

@@ -82,7 +82,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
     for task in workload.tasks:
         if task.nominated >= 0:
             session.withdraw(task)
-            context.plan.expired.append((workload.key, task.index))
+            context.plan.give_up([(workload.key, task.index)])
     for task in tasks:
         evict(session, task)
     session.refresh(workload)

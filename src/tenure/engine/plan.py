@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -153,3 +154,9 @@ class Plan:
     follow_ups: list[NextEviction] = field(default_factory=list)
     unsaved: list[str] = field(default_factory=list)
     losing: list[tuple[str, str]] = field(default_factory=list)
+
+    def give_up(self, places: Sequence[tuple[str, int]]) -> None:
+        """Give nominations up, by workload and number of the task; those of this plan are no steps of it any more."""
+        gone = set(places)
+        self.steps[:] = [s for s in self.steps if s.action != "nominate" or (s.workload, s.task_index) not in gone]
+        self.expired += [place for place in places if place not in self.expired]

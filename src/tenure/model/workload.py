@@ -27,6 +27,9 @@ from tenure.model.vocabulary import (
 PREEMPTIBLE_BELOW = 100
 """A workload of lower priority is preemptible unless it says otherwise."""
 
+NODE_OWNERS = {"DaemonSet": "a DaemonSet", "Node": "the node itself"}
+"""Kinds of owners whose pods belong to the node that they run on, and are never evicted; each as a sentence says it."""
+
 DEFAULT_GRACE_PERIOD = 30_000_000
 """µs that a terminating task has, where it names no grace period."""
 
@@ -284,5 +287,7 @@ class Workload:
 
     @property
     def is_preemptible(self) -> bool:
-        """Whether it says that it may be evicted, else whether its priority does."""
+        """Whether it says that it may be evicted, else whether its priority does; what belongs to its nodes may not."""
+        if self.owner_kind in NODE_OWNERS:
+            return False
         return self.priority < PREEMPTIBLE_BELOW if self.preemptible is None else self.preemptible

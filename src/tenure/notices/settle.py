@@ -159,7 +159,7 @@ class _Settling:
                 lost = lift(session, state.placer, (), going_on, for_good=True)
             else:
                 lost = lift(session, state.placer, [group], for_good=True)
-            state.plan.expired += [(t.workload.key, t.index) for t in (*nominations, *lost)]
+            state.plan.give_up([(t.workload.key, t.index) for t in (*nominations, *lost)])
             for other in [g for g in kept if any(t.workload is g.contender or t in g.notices for t in lost)]:
                 kept.remove(other)
                 changed.append(other)

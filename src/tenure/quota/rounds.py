@@ -258,7 +258,7 @@ class QuotaRound:
     def _withdraw(self, workload: WorkloadState) -> None:
         for task in _promised(workload):
             self.session.withdraw(task)
-            self.state.plan.expired.append((workload.key, task.index))
+            self.state.plan.give_up([(workload.key, task.index)])
 
 
 def _promised(workload: WorkloadState) -> list[TaskState]:

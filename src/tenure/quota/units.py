@@ -22,11 +22,6 @@ from tenure.shields.preemptibility import preemptibility
 from tenure.shields.price import any_price, price_of_all
 from tenure.victims.pieces import held, pieces_of, stage_two
 
-DAEMON_SET = "daemon-set"
-_NEVER: dict[str | None, str] = {"DaemonSet": "a DaemonSet", "Node": "its node"}
-"""Owners whose pods are never victims: they are bound to the node that they run on."""
-
-
 Tier = tuple[bool, int]
 
 
@@ -155,8 +150,8 @@ class UnitCandidates:
 
         Gives False where something is. To be asked only in leaves where nothing is refused.
         """
-        model, root, task = workload.model, workload.root, workload.tasks[0]
-        if workload.fixed or model.owner_kind in _NEVER or root.minimum < 1 or root.children:
+        root, task = workload.root, workload.tasks[0]
+        if workload.fixed or root.minimum < 1 or root.children:
             return False
         if task.phase is RUNNING or task.phase is BOUND:
             amount = task.cls.amount_at(task.node, self.session.nodes)
@@ -184,9 +179,6 @@ class UnitCandidates:
         pool.takes += helpful
 
     def _refuse(self, workload: WorkloadState) -> Refusal | None:
-        owner = _NEVER.get(workload.model.owner_kind)
-        if owner is not None:
-            return Refusal(DAEMON_SET, f"{workload.key} belongs to {owner}, and is never evicted for a quota")
         refusal = preemptibility(workload) or self._disabled(workload.leaf)
         if refusal is None and self._minimum(workload.leaf):
             refusal = self.plugins.min_runtime.filter(self.session, "quota", None, workload)

@@ -28,11 +28,7 @@ NOT_YET: Final = "not-worth-yet"
 
 
 class Priced(Protocol):
-    """What patience has to know of a part of a set."""
-
-    @property
-    def workload(self) -> WorkloadState:
-        """Whose it is."""
+    """What patience has to know of what would be evicted."""
 
     @property
     def cost(self) -> int:
@@ -41,6 +37,14 @@ class Priced(Protocol):
     @property
     def growth(self) -> int:
         """By how much that grows in a second, at most."""
+
+
+class PricedPart(Priced, Protocol):
+    """What patience has to know of a part of a set."""
+
+    @property
+    def workload(self) -> WorkloadState:
+        """Whose it is."""
 
 
 NAMED: Final = 3
@@ -66,7 +70,7 @@ class NotYet(NamedTuple):
     needed: float | None = None
     surplus: float | None = None
 
-    def reason(self, cause: Cause, pieces: Iterable[Priced]) -> Reason:
+    def reason(self, cause: Cause, pieces: Iterable[PricedPart]) -> Reason:
         """Say it of a set that would be evicted."""
         keys = list(dict.fromkeys(p.workload.key for p in pieces))
         more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
@@ -110,19 +114,19 @@ class Patience:
         session: Session,
         cause: Cause,
         contender: WorkloadState,
-        pieces: Iterable[Priced],
+        pieces: Iterable[PricedPart],
         since: int,
-        follow_ups: int = 0,
+        follow_ups: Iterable[Priced] = (),
         possible: int = 0,
     ) -> NotYet | None:
         """Say why a set is too dear for what a contender has waited; None where it pays.
 
-        ``since`` is when the first began to wait that stands as the contender does; ``follow_ups`` is the price of what
-        would follow from the set; ``possible``: since when it may be evicted at all. What was waited before is gone
-        either way, and does not count.
+        ``since`` is when the first began to wait that stands as the contender does; ``follow_ups`` is what would
+        follow from the set; ``possible``: since when it may be evicted at all. What was waited before is gone either
+        way, and does not count.
         """
         chosen, waited = list(pieces), session.now - max(waits_since(contender), possible)
-        price = sum(counted(p.cost, p.growth, waited) for p in chosen) + follow_ups
+        price = sum(counted(p.cost, p.growth, waited) for p in (*chosen, *follow_ups))
         not_yet = self.too_dear(session, cause, contender, price, since, possible)
         if not_yet is None:
             return None

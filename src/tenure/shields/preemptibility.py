@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
+from tenure.model.workload import NODE_OWNERS
 
 SHIELD = "preemptibility"
+NODE_OWNED = "daemon-set"
+"""The shield of pods that belong to the node that they run on."""
 
 
 def preemptibility(victim: WorkloadState) -> Refusal | None:
     """Refuse a workload that is not preemptible."""
     if not victim.fixed:
         return None
+    owner = NODE_OWNERS.get(victim.model.owner_kind or "")
+    if owner is not None:
+        return Refusal(NODE_OWNED, f"the pods of {victim.key} belong to their nodes, by {owner}")
     why = "it says so" if victim.model.preemptible is not None else f"its priority is {victim.priority}"
     return Refusal(SHIELD, f"{victim.key} is not preemptible: {why}")

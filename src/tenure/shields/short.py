@@ -15,6 +15,6 @@ SHIELD: Final = "below-core"
 
 def below_core(victim: WorkloadState) -> Refusal | None:
     """Refuse to move a workload that has lost part of its core and has not got it back."""
-    if len(victim.tasks) == 1 or victim.root.satisfied(nominated=False):
+    if victim.root.satisfied(nominated=False):
         return None
     return Refusal(SHIELD, f"{victim.key} runs below its core, and would not start again until that is whole")

@@ -504,7 +504,8 @@ def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:
     """Give what a set that was found for a workload would do."""
     pieces = best.pieces or ()
     tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
-    return FollowUp(asked.workload, asked.rules.cause, tasks, sum(p.cost for p in pieces))
+    cost, growth = sum(p.cost for p in pieces), sum(p.growth for p in pieces)
+    return FollowUp(asked.workload, asked.rules.cause, tasks, cost, growth)
 
 
 def _alike(victim: WorkloadState) -> object:

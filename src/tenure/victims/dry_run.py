@@ -40,12 +40,13 @@ LANDLESS = Refusal(NO_LANDING, "what would have to move finds no place to land")
 
 
 class FollowUp(NamedTuple):
-    """A follow-up: what one cause would evict next for a victim of a set, and in millionths of what that costs."""
+    """A follow-up: what one cause would evict next for a victim of a set; ``cost`` and ``growth`` as of a `Piece`."""
 
     of: WorkloadState
     cause: Cause
     evict: tuple[TaskState, ...]
     cost: int
+    growth: int
 
 
 Enough = Callable[[Sequence[FollowUp]], bool]

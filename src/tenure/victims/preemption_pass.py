@@ -5,7 +5,7 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from math import inf
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from tenure.shields.opt_out import may_go
 from tenure.shields.patience import NotYet, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
 from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.least_price import PriceBound
 from tenure.victims.pieces import Piece
@@ -369,7 +369,7 @@ class PreemptionPass:
         if found.carried_out or not self.state.plugins.patience.applies(self.session, self.cause):
             return True
         patience, since = self.state.plugins.patience, self.longest_wait.since(contender)
-        pieces, follow_ups = found.pieces or (), self._follow_ups_price(contender, found)
+        pieces, follow_ups = found.pieces or (), self._follow_ups(contender, found)
         not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
         if not_yet is None:
             return True
@@ -379,15 +379,17 @@ class PreemptionPass:
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
         """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
-        return sum(p.cost for p in found.pieces or ()) + self._follow_ups_price(contender, found, cause)
+        return sum(p.cost for p in (*(found.pieces or ()), *self._follow_ups(contender, found, cause)))
 
-    def _follow_ups_price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
-        """Give the price of all that follows from the best set."""
+    def _follow_ups(
+        self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None
+    ) -> Sequence[FollowUp]:
+        """Give all that follows from the best set."""
         played = found.played
         assert played is not None
         if played.follow_ups is None or not played.all_known:
             self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
-        return sum(f.cost for f in played.follow_ups or ())
+        return played.follow_ups or ()
 
     def _alike(self, contender: WorkloadState) -> object:
         """What contenders have in common of which one cannot be helped if the other cannot."""

@@ -16,6 +16,7 @@ import numpy as np
 from tenure.engine.cost import MICRO, cost
 from tenure.engine.evictions import evict
 from tenure.engine.workloads import TaskState
+from tenure.model.workload import NODE_OWNERS
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import own_domain, units_of
 from tenure.rescheduler.problem.layout import Floats, LayoutWorth, Mask
@@ -279,7 +280,7 @@ class LocalSearch:
             return None
         there = [
             t for t in self.session.on_node[node]
-            if t.leaving != node and t.workload.model.owner_kind != "DaemonSet"
+            if t.leaving != node and t.workload.model.owner_kind not in NODE_OWNERS
         ]  # fmt: skip
         if any(t not in self.number or t.node != node or t in self.moved for t in there):
             return None

@@ -16,6 +16,7 @@ from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.duration import format_time
+from tenure.model.workload import NODE_OWNERS
 from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
@@ -26,7 +27,6 @@ from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.shields.recreated import DAEMON_SET
 from tenure.shields.short import below_core
 from tenure.victims.state import EvictionState
 
@@ -135,7 +135,6 @@ class MovableTasks:
             workload.leaf >= 0
             and workload.occupied()
             and workload.key not in state.evicted
-            and workload.model.owner_kind != DAEMON_SET
             and preemptibility(workload) is None
             and below_core(workload) is None
             and disabled(self.session.queues, workload.leaf) is None
@@ -159,9 +158,9 @@ class MovableTasks:
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
     """Say why a task stays on a node that is to be emptied."""
     workload, state = task.workload, movable.state
-    until = movable.rests.get((workload.key, task.name))
+    until, owner = movable.rests.get((workload.key, task.name)), NODE_OWNERS.get(workload.model.owner_kind or "")
     told = {
-        "it belongs to the node, by a DaemonSet": workload.model.owner_kind == DAEMON_SET,
+        f"it belongs to the node, by {owner}": owner is not None,
         "another scheduler has bound it": workload.leaf < 0,
         "its workload has lost something else in this cycle": workload.key in state.evicted,
         "it does not run yet": task.phase is not RUNNING,
@@ -198,8 +197,6 @@ def held(movable: MovableTasks, contenders: Sequence[WorkloadState]) -> Counter[
 def _holder(movable: MovableTasks, task: TaskState, contenders: Sequence[WorkloadState]) -> str:
     """Give the name of what holds a task."""
     workload, state = task.workload, movable.state
-    if workload.model.owner_kind == DAEMON_SET:
-        return DAEMON_SET
     if any((workload.key, t.name) in movable.rests for t in workload.tasks):
         return "settle"
     if task in movable.paid:

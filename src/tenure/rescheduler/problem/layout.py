@@ -26,6 +26,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING, TaskState
 from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
+from tenure.model.workload import NODE_OWNERS
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -168,7 +169,7 @@ class LayoutWorth:
 
 def stays(task: TaskState, node: int) -> bool:
     """Whether a task is one for whose sake a node is not empty, once what terminates has left."""
-    if task.workload.model.owner_kind == "DaemonSet":
+    if task.workload.model.owner_kind in NODE_OWNERS:
         return False
     if task.nominated == node:
         return True

@@ -1,0 +1,62 @@
+"""A nomination that another workload beats in the cycle that evicts for it: room is promised to one of them alone."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from tenure.clusters.embedded import EmbeddedCluster
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.model.load import load_cluster
+from tenure.model.workload import Phase
+
+SECOND = 1_000_000
+BEATEN = dedent("""
+    apiVersion: tenure.dev/v1alpha1
+    kind: Cluster
+    now: 2026-11-20T10:00:00Z
+    scheduler: {evictionNotice: 10s}
+    nodes:
+      - {name: n0, allocatable: {cpu: "4", pods: 3, nvidia.com/gpu: 4}}
+      - {name: n2, allocatable: {cpu: "4", pods: 3, nvidia.com/gpu: 4}}
+      - {name: n3, allocatable: {cpu: "4", pods: 3, nvidia.com/gpu: 4}}
+    queues: [{name: q0, preemptMinRuntime: 20m}, {name: q1, preemptMinRuntime: 20m}]
+    workloads:
+      - name: r0
+        queue: q0
+        requests: {nvidia.com/gpu: 1, cpu: 100m}
+        tasks:
+          - {name: r0-0, node: n0}
+          - {name: r0-1, node: n2}
+          - {name: r0-2, node: n0, startedAt: 2026-11-20T09:52:30Z}
+          - {name: r0-3, node: n0, startedAt: 2026-11-20T09:52:30Z}
+      - {name: r1, queue: q0, priority: 50, createdAt: 2026-11-19T23:58:30Z, startedAt: 2026-11-19T23:59:30Z,
+         requests: {cpu: "2"}, tasks: [{name: r1-0, node: n2}]}
+      - {name: r2, queue: q1, priority: 50, createdAt: 2026-11-20T08:58:30Z, startedAt: 2026-11-20T08:59:30Z,
+         requests: {nvidia.com/gpu: 4, cpu: 100m}, checkpoint: {interval: 1h, restartOverhead: 1m},
+         tasks: [{name: r2-0, node: n3}]}
+      - {name: r5, queue: q1, createdAt: 2026-11-20T08:58:30Z, startedAt: 2026-11-20T08:59:30Z,
+         requests: {nvidia.com/gpu: 2, cpu: 100m}, tasks: [{name: r5-0, node: n2}]}
+      - {name: r7, queue: q1, minMember: 1, createdAt: 2026-11-20T09:43:30Z, startedAt: 2026-11-20T09:44:30Z,
+         requests: {cpu: "2"}, tasks: [{name: r7-0, node: n3}, {name: r7-1}]}
+      - {name: p0, queue: q1, priority: 60, createdAt: 2026-11-20T09:53:30Z, replicas: 1, requests: {cpu: "2"}}
+      - {name: p1, queue: q0, priority: 60, createdAt: 2026-11-20T09:30:30Z, replicas: 1, requests: {cpu: "2"}}
+      - {name: p2, queue: q1, priority: 50, createdAt: 2026-11-20T09:13:30Z, replicas: 1,
+         requests: {nvidia.com/gpu: 4, cpu: "0"}, checkpoint: {interval: 1h, restartOverhead: 1m}}
+""")
+
+
+def test_what_is_beaten_is_no_step_of_the_plan_and_the_room_is_used_once_it_is_free(tmp_path):
+    written = tmp_path / "cluster.yaml"
+    written.write_text(BEATEN, encoding="utf-8")
+    embedded, plans = EmbeddedCluster(load_cluster(written).cluster), []
+    begin = embedded.observe().now
+    for number in range(3):
+        embedded.advance(begin + number * SECOND)
+        now = embedded.observe()
+        plans.append(Scheduler(session_of(now)).cycle(now.now))
+        embedded.carry_out(plans[-1])
+    evicts = next(plan for plan in plans if any(s.action == "evict" for s in plan.steps))
+    assert [(s.workload, s.node) for s in evicts.steps if s.action == "nominate"] == [("default/p1", "n3")]
+    running = {w.key for w in embedded.observe().workloads if w.tasks[0].phase in (Phase.BOUND, Phase.RUNNING)}
+    assert {"default/p1", "default/p2"} <= running
