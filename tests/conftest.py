@@ -21,6 +21,7 @@ from tenure.cycle import Scheduler
 from tenure.engine import lifecycle
 from tenure.engine.audit import audit
 from tenure.engine.memo import Memo
+from tenure.victims.recording import PLACING
 
 COMMON = {
     "deadline": None,
@@ -108,10 +109,18 @@ def _by_the_table(name, change, allowed):
     return changed
 
 
+def _is_outcome(session, step):
+    """Whether what a step binds or promises is so at the end of the cycle."""
+    task = session.workloads[step.workload].tasks[step.task_index]
+    return session.nodes.names[task.node if step.action == "bind" else task.nominated] == step.node
+
+
 def _adding_up(cycle):
     @wraps(cycle)
     def cycled(scheduler, now):
         plan = cycle(scheduler, now)
+        last = {(step.workload, step.task_index): step for step in plan.steps if step.action in PLACING}
+        assert [step for step in last.values() if not _is_outcome(scheduler.session, step)] == []
         if not scheduler.cycles & (scheduler.cycles - 1):  # of many cycles the 1st, 2nd, 4th, 8th …
             assert audit(scheduler.session) == []
         return plan

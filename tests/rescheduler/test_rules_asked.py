@@ -135,7 +135,6 @@ def test_what_makes_way_for_what_is_drained_is_not_drained_itself():
         ({"preemptible": False}, "default/x is not preemptible: it says so"),
         ({"owner_kind": "Pod"}, "no controller would recreate the pods of default/x"),
         ({"owner_kind": "DaemonSet"}, "it belongs to the node, by a DaemonSet"),
-        ({"allow_preemption": False}, "its workload asked to be spared"),
         ({"scheduler_name": "other"}, "another scheduler has bound it"),
     ],
 )
@@ -144,6 +143,25 @@ def test_what_stays_on_a_node_that_is_to_be_emptied_is_named_with_the_reason(fie
     played = play(drained(**fields))
     assert not played.steps
     assert played.warnings == [f"drain of a leaves default/x x-0 there: {says}"]
+
+
+def test_what_asked_to_be_spared_moves_off_a_node_that_is_to_be_emptied_and_no_other_task_of_it():
+    assert [s.task for s in play(drained(allow_preemption=False)).steps if s.action == "evict"] == ["x-0"]
+    nodes = [node("a", cpu=1, drain=True), node("b", cpu=1), node("c", cpu=2)]
+    gang = workload("g", tasks=2, of=spec(cpu=1), on=["a", "b"], running=100, age=200, allow_preemption=False)
+    played = play(cluster(nodes, [gang], [queue("default")], actions=("reschedule",)))
+    assert [s.task for s in played.steps if s.action == "evict"] == ["g-0"]
+
+
+def test_what_asked_to_be_spared_is_not_moved_so_that_what_waits_fits():
+    def moved(**fields):
+        pods = [workload("x", of=spec(cpu=1), on=["a"], running=100, age=200, **fields),
+                workload("y", of=spec(cpu=2), age=900)]  # fmt: skip
+        made = cluster([node("a", cpu=2), node("b", cpu=1)], pods, [queue("default")], actions=("reschedule",))
+        return [s.task for s in play(made).steps if s.action == "evict"]
+
+    assert moved() == ["x-0"]
+    assert moved(allow_preemption=False) == []
 
 
 # -- stale gangs ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, waits
+from dataclasses import replace
+from operator import itemgetter
+
+import pytest
+from tests.actions.helpers import GPU, MINUTE, cluster, play, queue, runs, steps, waits
 from tests.properties.contention import contended
 from tests.victims.test_bounds import contenders
 
@@ -10,6 +14,7 @@ from tenure import playthrough
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.explain import explain_workload
+from tenure.model.node import Node
 from tenure.report.plan_json import plan_json
 from tenure.victims.dry_run import AcceptedSet, to_the_end
 
@@ -107,3 +112,34 @@ def test_what_follows_is_the_same_whenever_it_is_asked():
         assert later.follow_ups == whole.follow_ups
         followed += bool(whole.follow_ups)
     assert followed > 5
+
+
+def an_elastic_victim(core):
+    """For ``p`` either all of ``x`` goes, for which ``y`` would go next, or ``z``, for which nothing would."""
+    here = {"node_selector": (("zone", "here"),)}
+    nodes = tuple(Node(name=f"n{i}", allocatable={GPU: 3}, labels={"zone": "here"} if i < 2 else {}) for i in range(3))
+    x = runs("x", "a", ["n0"] * 3, priority=10, core=core)
+    y = runs("y", "b", ["n2"] * 3, minutes=15, priority=10, core=1)
+    z = with_specs(runs("z", "a", ["n1"], gpus=3, minutes=70, priority=10), **here)
+    p = with_specs(waits("p", "a", gpus=3, priority=20), **here)
+    return replace(cluster([queue("a", guaranteed=9), queue("b", guaranteed=0)], [x, y, z, p]), nodes=nodes)
+
+
+def with_specs(workload, **fields):
+    tasks = tuple(replace(task, spec=replace(task.spec, **fields)) for task in workload.tasks)
+    return replace(workload, tasks=tasks)
+
+
+@pytest.mark.parametrize("core", [1, 3])
+def test_what_a_victim_takes_as_it_grows_again_is_counted_as_well(core):
+    assert steps(play(an_elastic_victim(core))) == [("z", "z-0")]
+
+
+def test_what_a_victim_takes_as_it_grows_again_is_said_before():
+    state = an_elastic_victim(1)
+    state = replace(state, workloads=tuple(w for w in state.workloads if w.name != "z"), nodes=state.nodes[::2])
+    first = play(state)
+    assert steps(first) == [("x", "x-0"), ("x", "x-1"), ("x", "x-2")]
+    said = {task for follow_up in plan_json(first)["followUps"] for task in map(itemgetter("task"), follow_up["evict"])}
+    whole = play(state, cycles=6)
+    assert said == {s.task for s in whole.steps if s.action == "evict" and s.cycle} == {"y-0", "y-1", "y-2"}

@@ -122,7 +122,8 @@ class Aftermath:
                     taker = self._grower(contender, growing)
             if taker is None:
                 if enough is not None:
-                    self._note(victims, result, causes, shares, enough)
+                    helped = self.asked.may_be_helped(victims, causes, shares)
+                    result.follow_ups, result.all_known = self._found(helped, enough)
                 return None
         text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
         return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
@@ -140,24 +141,13 @@ class Aftermath:
         growing = self.asked.is_at_risk(contender, got, self.state.placer) and bool(self._growing(contender))
         with self._ahead():
             self._settle(result, everything=growing)
-            self._note(victims, result, self.asked.enabled(cause), shares, to_the_end)
+            helped = self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)
+            result.follow_ups, result.all_known = self._found(helped)
 
     def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
         """Give all workloads, or the others, that ask for more once what they were promised is bound."""
         nominated = {t.workload for t in self.session.nominated}
         return sorted((w for w in nominated if w is not contender and _will_grow(w)), key=lambda w: w.key)
-
-    def _note(
-        self,
-        victims: Sequence[WorkloadState],
-        result: AcceptedSet,
-        causes: Mapping[Cause, MakeRules],
-        shares: CurrentShares,
-        enough: Enough,
-    ) -> None:
-        """Note what follows from a set whose changes have come true."""
-        helped = list(self.asked.may_be_helped(victims, causes, shares))
-        result.follow_ups, result.all_known = self._found(helped, enough)
 
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
         """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
@@ -176,7 +166,7 @@ class Aftermath:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
             self._endings = self._endings.after(settle(self.state, tasks, placed))
-            return self._found(list(self.asked.may_be_helped(victims, causes, shares)))[0]
+            return self._found(self.asked.may_be_helped(victims, causes, shares))[0]
 
     def of_plan(self) -> tuple[FollowUp, ...]:
         """Give the follow-ups of a finished plan, whose evictions are made on the session.
@@ -189,7 +179,7 @@ class Aftermath:
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
         victims += islice(self._evicted_before(evicting), MOST_LOOKED_AT)
         ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
-        growing = self._growing()
+        growing, asked_for = self._growing(), set(victims)
         if not (ask_later or growing or any(self.asked.may_be_helped(victims, self.asked.enabled(""), shares))):
             return ()
         with self._ahead():
@@ -202,6 +192,7 @@ class Aftermath:
                 helped = dict.fromkeys(f.of for f in new)
                 victims = [v for v in victims if v not in helped]
                 grown = list(self._growth([*growing, *helped]))
+                found += [_follow_up(*pair) for pair in grown if pair[0].workload in asked_for]
                 if not new and not grown:
                     return tuple(found)
                 growing = []
@@ -373,9 +364,7 @@ class Aftermath:
                 found = self._best_set(Asked(rival, rules), judged=True)  # what follows from it may decide
             if _holds(found, contender):
                 return True
-            waiting = sum(t.phase is PENDING and t.nominated < 0 for t in rival.tasks)
-            assert rival.step is not None
-            if waiting <= len(rival.step.tasks) or not self._carry_out(found):
+            if not _asks_for_more(rival) or not self._carry_out(found):
                 return False
             if rival.step is None or rival.entry is None:
                 return False
@@ -393,7 +382,7 @@ class Aftermath:
             self.session.queues.release(contender.leaf, amount, fixed=contender.fixed)
             return rules.exchange([contender]) is None
 
-    def _found(self, helped: Sequence[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
+    def _found(self, helped: Iterable[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
         """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
         Of those that stand alike none is helped if one is not. Where it may be ``enough``, victims for which
@@ -403,7 +392,7 @@ class Aftermath:
         for asked in helped:
             by_victim.setdefault(asked.workload, []).append(asked)
         in_vain: set[object] = set()
-        found: dict[WorkloadState, FollowUp] = {}
+        found: dict[WorkloadState, list[FollowUp]] = {}
         # what is free goes to the first of those that stand alike, in the order of its leaf
         order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
         if len(order) <= MOST_HELPED:
@@ -415,15 +404,22 @@ class Aftermath:
             if not budget.spend():
                 break
             sets = ((asked, self._best_set(asked)) for asked in by_victim[victim])
-            first = next((_follow_up(asked, best) for asked, best in sets if best.pieces), None)
+            first = next((pair for pair in sets if pair[1].pieces), None)
             if first is None:
                 in_vain.add(_alike(victim))
                 continue
-            found[victim] = first
+            found[victim] = [_follow_up(*first), *self._as_it_grows(*first)]
             self._helped.add(victim.leaf)
-            if enough(list(found.values())):
-                return tuple(found[victim] for victim in by_victim if victim in found), False
-        return tuple(found[victim] for victim in by_victim if victim in found), True
+            if enough([follow_up for each in found.values() for follow_up in each]):
+                return tuple(f for victim in by_victim for f in found.get(victim, ())), False
+        return tuple(f for victim in by_victim for f in found.get(victim, ())), True
+
+    def _as_it_grows(self, asked: Asked, first: SearchResult) -> list[FollowUp]:
+        """Give what would be done for further steps of a victim once what was found for its first has come true."""
+        if not _asks_for_more(asked.workload):
+            return []
+        with self._undone():
+            return [_follow_up(*pair) for pair in self._growth([asked.workload])] if self._carry_out(first) else []
 
     def _best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is.
@@ -521,6 +517,12 @@ def _holds(found: SearchResult, workload: WorkloadState) -> bool:
 
 def _name(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
+
+
+def _asks_for_more(workload: WorkloadState) -> bool:
+    """Whether a workload that waits would ask for another step after this one."""
+    waiting = sum(t.phase is PENDING and t.nominated < 0 for t in workload.tasks)
+    return workload.step is not None and waiting > len(workload.step.tasks)
 
 
 def _will_grow(workload: WorkloadState) -> bool:

@@ -164,16 +164,8 @@ class PreemptRules(EachPartAlone):
             return Refusal(PRIORITY, text)
         return preemptibility(victim) or disabled(self.session.queues, victim.leaf)
 
-    def may_take(
-        self,
-        victim: WorkloadState,  # noqa: ARG002  the protocol's
-        held: Amount,  # noqa: ARG002
-        *,
-        core: bool,  # noqa: ARG002
-        owed: list[Owed] | None = None,  # noqa: ARG002
-    ) -> Refusal | None:
+    def may_take(self, *_: object, **__: object) -> None:
         """No queue loses a share inside one leaf."""
-        return None
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
         """Nothing changes between queues."""

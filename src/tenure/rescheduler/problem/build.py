@@ -65,13 +65,15 @@ class MovableWorkload(NamedTuple):
 
     ``free`` are the running tasks that do not rest, ``beyond`` those of them that it has beyond its core; they alone
     may be moved where a task of the core rests (``surplus_only``): of a core, one moves alone or all do. A core rests
-    as well while its workload holds a nomination for which others were evicted.
+    as well while its workload holds a nomination for which others were evicted. ``sparing``: one of its tasks asked to
+    be spared.
     """
 
     workload: WorkloadState
     free: tuple[TaskState, ...]
     beyond: tuple[TaskState, ...]
     surplus_only: bool
+    sparing: bool
 
 
 class MovableTasks:
@@ -124,10 +126,9 @@ class MovableTasks:
             running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
             still = {t for t in running if t in self.paid or (key, t.name) in self.rests}
             free = tuple(t for t in running if t not in still)
-            if not any(spared(self.session, t) for t in running):
-                beyond = surplus(workload)
-                own = tuple(t for t in free if t in beyond)
-                yield MovableWorkload(workload, free, own, any(t not in beyond for t in still))
+            sparing, beyond = any(spared(self.session, t) for t in running), surplus(workload)
+            own = tuple(t for t in free if t in beyond)
+            yield MovableWorkload(workload, free, own, any(t not in beyond for t in still), sparing)
 
     def _open(self, workload: WorkloadState) -> bool:
         state = self.state
@@ -143,10 +144,13 @@ class MovableTasks:
     def _allowed(
         self, one: MovableWorkload, contenders: Sequence[WorkloadState], drained: int | None
     ) -> Sequence[TaskState]:
+        """Give what may be moved of a workload; what asked to be spared is moved off a node that is to be emptied."""
         plugins: EvictionPlugins = self.state.plugins
         workload = one.workload
         forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
         surplus_only = one.surplus_only
+        if one.sparing and not forced:
+            return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
             if refusal is not None and not refusal.core_only:
@@ -174,8 +178,6 @@ def _shielded(movable: MovableTasks, workload: WorkloadState, drained: int) -> s
     """Say which shield keeps a workload that runs from being moved off a node that is to be emptied."""
     state = movable.state
     refusal = preemptibility(workload) or disabled(state.session.queues, workload.leaf) or below_core(workload)
-    if refusal is None and any(spared(state.session, t) for t in workload.tasks if t.phase is RUNNING):
-        return "its workload asked to be spared"
     forced = [t for t in workload.tasks if t.node == drained]
     refusal = refusal or state.plugins.filter(state.session, CAUSE, None, workload, forced=forced)
     return "another task of its core rests" if refusal is None else refusal.message
