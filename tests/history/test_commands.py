@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -221,3 +222,27 @@ def test_what_is_wrong_is_said_in_a_line(simulated, run_command, monkeypatch, wo
     assert told in err
     assert "Traceback" not in err
     assert ":pass@" not in err
+
+
+@pytest.mark.parametrize(
+    "words", [("prune", "--keep", "1d"), ("forget", "--user", "ada"), ("migrate",)], ids=lambda words: words[0]
+)
+def test_what_looks_after_a_history_makes_none(tmp_path, run_command, words):
+    """A name is not reported as taken out of a file that was never there, and an empty or other file stays as it is."""
+    missing, empty, other = (tmp_path / name for name in ("missing.db", "empty.db", "other.db"))
+    empty.write_bytes(b"")
+    with closing(sqlite3.connect(other)) as connection, connection:
+        connection.execute("CREATE TABLE theirs (number INTEGER)")
+    for path, expected, told in (
+        (missing, 1, "there is no such file"),
+        (empty, 1, "is empty, so it holds no history"),
+        (other, 3, "holds no history"),
+    ):
+        code, out, err = run_command("history", *words, "--history", path)
+        assert (code, out) == (expected, ""), err
+        assert f"{path}: " in err
+        assert told in err
+    assert not missing.exists()
+    assert empty.read_bytes() == b""
+    with closing(sqlite3.connect(other)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]

@@ -79,7 +79,7 @@ def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: st
         if kind not in KINDS or not sign:
             raise click.UsageError(f"--keep-kind {text!r}: write KIND=D; kinds are {', '.join(KINDS)}")
         limits[kind] = duration_of(length, "--keep-kind")
-    with open_history(given(history), write=True) as store:
+    with open_history(given(history), write=True, new=False) as store:
         span = store.span()
         last = 0 if span is None else span[1]
         try:
@@ -100,7 +100,7 @@ def forget(user: str, history: str | None) -> int:
     from tenure.history.retention import forget_user  # noqa: PLC0415
     from tenure.model.problems import printable  # noqa: PLC0415
 
-    with open_history(given(history), write=True) as store:
+    with open_history(given(history), write=True, new=False) as store:
         count = forget_user(store, user)
     click.echo(f"{count:,} records no longer name {printable(user)}")
     return DONE
@@ -112,7 +112,7 @@ def migrate(history: str | None) -> int:
     """Bring a history that an earlier Tenure wrote to the present form."""
     from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
 
-    with open_history(given(history), write=True) as store:
+    with open_history(given(history), write=True, new=False) as store:
         found = store.info()
     click.echo(f"{found.records:,} records, schema {found.schema}")
     return DONE

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from tenure.history.store import HistoryStore
 
 
-def open_history(address: str, *, write: bool = False) -> HistoryStore:
+def open_history(address: str, *, write: bool = False, new: bool = True) -> HistoryStore:
     """Open a store: ``FILE``, ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``.
+
+    Where it is to be written and is not there, it is made, unless it may not be ``new``.
 
     Raises
     ------
@@ -20,4 +22,4 @@ def open_history(address: str, *, write: bool = False) -> HistoryStore:
     """
     from tenure.history.store import open_history as opened  # noqa: PLC0415  SQLAlchemy is loaded where it is needed
 
-    return opened(address, write=write)
+    return opened(address, write=write, new=new)

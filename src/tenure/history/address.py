@@ -21,8 +21,11 @@ def file_of(address: str) -> str:
     return address.removeprefix("sqlite:///")
 
 
-def wrong_file(path: str, *, write: bool) -> str:
-    """Say what is wrong with the name of a file, and what would be right; nothing where nothing is."""
+def wrong_file(path: str, *, new: bool) -> str:
+    """Say what is wrong with the name of a file, and what would be right; nothing where nothing is.
+
+    ``new``: where there is no file, it may be made.
+    """
     file = Path(path)
     if not path:
         return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
@@ -30,7 +33,7 @@ def wrong_file(path: str, *, write: bool) -> str:
         return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
     if file.is_dir():
         return "is a folder; name a file in it"
-    if write:
+    if new:
         return "" if file.absolute().parent.is_dir() else f"there is no folder {file.parent}; make it first"
     if not file.exists():
         return "there is no such file; write one with --history, as in tenure simulate TRACE --history FILE"
@@ -48,7 +51,7 @@ def new_file(address: str) -> str | None:
     if is_server(address):
         return None
     path = file_of(address)
-    problem = wrong_file(path, write=True)
+    problem = wrong_file(path, new=True)
     if problem:
         raise InvalidInputError([InputProblem(path, 0, "", problem)])
     return None if os.path.lexists(path) else path

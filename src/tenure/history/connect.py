@@ -37,16 +37,16 @@ def place_of(address: str) -> str:
         return "the history's address"
 
 
-def connect(address: str, *, write: bool) -> Engine:
-    """Make the engine of an address; nothing is asked of it yet.
+def connect(address: str, *, write: bool, new: bool) -> Engine:
+    """Make the engine of an address; nothing is asked of it yet. ``new``: where there is no file, it is made.
 
     Raises
     ------
     InvalidInputError
-        The address can be none, or names a file that is not there and is only to be read.
+        The address can be none, or names a file that is not there and is not to be made.
     """
     if not is_server(address):
-        return _file(file_of(address), write=write)
+        return _file(file_of(address), write=write, new=new)
     try:
         url = make_url(address).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
@@ -66,13 +66,14 @@ def _server(url: URL, *, write: bool) -> Engine:
     return engine
 
 
-def _file(path: str, *, write: bool) -> Engine:
-    problem = wrong_file(path, write=write)
+def _file(path: str, *, write: bool, new: bool) -> Engine:
+    problem = wrong_file(path, new=new)
     if problem:
         raise InvalidInputError([InputProblem(path, 0, "", problem)])
     if write and Path(path).exists() and not _may_write(Path(path)):
         raise HistoryError(path, "may only be read here; give the right to write it and its folder", temporary=True)
-    uri = f"file:{quote(str(Path(path).absolute()))}?mode={'rwc' if write else 'ro'}"
+    mode = "ro" if not write else "rwc" if new else "rw"
+    uri = f"file:{quote(str(Path(path).absolute()))}?mode={mode}"
     if not write and not Path(f"{path}-wal").exists() and not _may_write(Path(path).absolute().parent):
         uri += "&immutable=1"  # nobody can be writing it, and SQLite could not make the file it needs to find that out
 

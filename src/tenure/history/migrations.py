@@ -31,25 +31,24 @@ def version_of(connection: Connection) -> int | None:
     return int(found) if found is not None and str(found).isdecimal() else None
 
 
-def prepare(connection: Connection, place: str) -> bool:
+def prepare(connection: Connection, place: str, *, new: bool = True) -> bool:
     """Make the tables, or bring those that are there to the present version; gives whether there were none.
 
-    Locked by the caller's transaction.
+    Locked by the caller's transaction. Where they may not be ``new``, none are made.
 
     Raises
     ------
     HistoryError
-        They are of a later version, or of something else.
+        They are of a later version, or of something else, or there are none and none may be made.
     """
     version = version_of(connection)
-    if version is None:
+    if version is None and new:
         if inspect(connection).has_table(META.name):
             raise HistoryError(place, "does not say which version of a history it is; name another store")
         METADATA.create_all(connection)
         connection.execute(insert(META).values(key="schema", value=str(SCHEMA)))
         return True
-    check_version(version, place)
-    for number in range(version, SCHEMA):
+    for number in range(check_version(version, place), SCHEMA):
         STEPS[number](connection)
         connection.execute(update(META).where(META.c.key == "schema").values(value=str(number + 1)))
     return False
@@ -63,8 +62,8 @@ def check_unchanged(connection: Connection, place: str) -> None:
         raise HistoryError(place, what, temporary=True)
 
 
-def check_version(version: int | None, place: str) -> None:
-    """Refuse what is no history, or was written by a later Tenure."""
+def check_version(version: int | None, place: str) -> int:
+    """Give the version of a history; what is none, or was written by a later Tenure, is refused."""
     if version is None:
         raise HistoryError(place, "holds no history; write one with --history, as in tenure simulate TRACE --history")
     if version > SCHEMA:
@@ -72,6 +71,7 @@ def check_version(version: int | None, place: str) -> None:
         raise HistoryError(place, what)
     if version < 1:
         raise HistoryError(place, f"says it is of schema {version}, which there never was")
+    return version
 
 
 def _sum_usage(connection: Connection) -> None:

@@ -249,10 +249,10 @@ def in_batches(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(names[begin : begin + ASKED])
 
 
-def open_history(address: str, *, write: bool = False) -> HistoryStore:
+def open_history(address: str, *, write: bool = False, new: bool = True) -> HistoryStore:
     """Open a store: ``FILE``, ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``.
 
-    Where it is to be written, its tables are made, or brought to the present version.
+    Where it is to be written, its tables are brought to the present version, or made, unless it may not be ``new``.
 
     Raises
     ------
@@ -261,11 +261,11 @@ def open_history(address: str, *, write: bool = False) -> HistoryStore:
     HistoryError
         It cannot be reached, read or written, is no history, or was written by a later Tenure.
     """
-    store = HistoryStore(connect(address, write=write), place_of(address), write=write)
+    store = HistoryStore(connect(address, write=write, new=write and new), place_of(address), write=write)
     try:
         if write:
             with store.writing() as connection:
-                store.is_new = migrations.prepare(connection, store.place)
+                store.is_new = migrations.prepare(connection, store.place, new=new)
         else:
             with store.reading() as connection:
                 _check_current(migrations.version_of(connection), store.place)
@@ -276,9 +276,9 @@ def open_history(address: str, *, write: bool = False) -> HistoryStore:
 
 
 def _check_current(version: int | None, place: str) -> None:
-    migrations.check_version(version, place)
-    if version is not None and version < SCHEMA:
-        what = f"is of an earlier Tenure (schema {version}); bring it to the present one with: tenure history migrate"
+    found = migrations.check_version(version, place)
+    if found < SCHEMA:
+        what = f"is of an earlier Tenure (schema {found}); bring it to the present one with: tenure history migrate"
         raise HistoryError(place, what)
 
 
