@@ -204,11 +204,16 @@ class HistoryStore:
         more = token(found[limit - 1]) if len(found) > limit else None
         return Page([record for record, _ in found[:limit]], more)
 
-    def story(self, workload: str, *, limit: int = 10_000, newest: bool = False) -> list[HistoryRecord]:
-        """Give what happened to a workload and what was done for it, in order; at most ``limit``, first or newest."""
+    def story(
+        self, workload: str, *, limit: int = 10_000, newest: bool = False, until: int | None = None
+    ) -> list[HistoryRecord]:
+        """Give what happened to a workload and what was done for it, in order; at most ``limit``, first or newest.
+
+        ``until`` (µs since the epoch): only what was before.
+        """
         with self.reading() as connection:
-            own = self.scan(connection, Query(workload=workload), limit=limit, newest=newest)
-            caused = self.scan(connection, Query(beneficiary=workload), limit=limit, newest=newest)
+            own = self.scan(connection, Query(workload=workload, until=until), limit=limit, newest=newest)
+            caused = self.scan(connection, Query(beneficiary=workload, until=until), limit=limit, newest=newest)
             found = {number: record for record, number in (*own, *caused)}
         numbers = sorted(found)
         return [found[number] for number in (numbers[-limit:] if newest else numbers[:limit])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from tenure.history.record import HistoryRecord
@@ -44,6 +44,13 @@ class LifeLine:
     started: int | None = None
     ended: int | None = None
     asked: Mapping[str, int] = field(default_factory=dict)
+
+    def as_of(self, at: int) -> LifeLine:
+        """Give it as it was known at a moment: what was later had not happened."""
+        if (self.started or 0) <= at and (self.ended or 0) <= at:
+            return self
+        started = None if self.started is None or self.started > at else self.started
+        return replace(self, started=started, ended=None if self.ended is None or self.ended > at else self.ended)
 
     def waited_until(self, last: int) -> int:
         """Give when its first wait was over; ``last`` where it is not."""

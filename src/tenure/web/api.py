@@ -100,6 +100,7 @@ def series(look: Looked, given: Mapping[str, str]) -> Any:
     if found is None:
         return {**data.moment(look), "resource": look.picture.main, "capacity": {}, "moments": [], "queues": {},
                 "waiting": [], "evictions": []}  # fmt: skip
+    found = found.as_of(look.at)
     return {
         **data.moment(look), "resource": found.resource, "capacity": plain_amounts({found.resource: found.capacity}),
         "moments": [format_time(at) for at in found.moments],

@@ -49,9 +49,7 @@ class BothSource:
 
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster as it is, or as it was recorded."""
-        if at is None or at > self.past.span()[1]:
-            return self.live.picture(at)
-        return self.past.picture(at)
+        return self.live.picture(at) if self._is_later(at) else self.past.picture(at)
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give those that were recorded, and those of the cluster's own log that are not recorded yet."""
@@ -59,27 +57,33 @@ class BothSource:
         later = (line for line in self.live.log() if line.at > recorded)
         return chosen((line for line in (*self.past.log(), *later) if seen(line, viewer)), query)
 
-    def story(self, key: str, limit: int) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
         """Tell what was recorded of a workload, and what the cluster knows of what came after."""
-        found = self.past.story(key, limit)
+        found = self.past.story(key, limit, at)
         last = self.past.span()[1] if found else 0
-        return [*found, *(line for line in self.live.story(key, limit) if line.at > last)][-limit:]
+        return [*found, *(line for line in self.live.story(key, limit, at) if line.at > last)][-limit:]
 
-    def takers(self, key: str, limit: int) -> list[Taker]:
+    def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give who took its room as recorded; where nothing is recorded yet, as the cluster tells."""
-        return self.past.takers(key, limit) or self.live.takers(key, limit)
+        return self.past.takers(key, limit, at) or self.live.takers(key, limit, at)
 
-    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
-        """Give those that are there, and wait or waited longest."""
-        return self.live.waits(viewer, limit)
+    def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
+        """Give those that are there, and wait or waited longest; of an earlier moment, as recorded."""
+        return self.live.waits(viewer, limit, at) if self._is_later(at) else self.past.waits(viewer, limit, at)
+
+    def _is_later(self, at: int | None) -> bool:
+        """Whether a moment is later than what is recorded."""
+        return at is None or at > self.past.span()[1]
 
     def series(self, points: int) -> UseSeries | None:
         """Give what was recorded; where nothing is, what is known since the console runs."""
         return self.past.series(points) or self.live.series(points)
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self, at: int | None = None) -> list[Trouble]:
         """Say what is wrong with either, and whether nothing is recorded any more."""
-        found = [*self.live.troubles(), *self.past.troubles()]
+        if not self._is_later(at):
+            return self.past.troubles(at)
+        found = [*self.live.troubles(at), *self.past.troubles(at)]
         last = self.past.span()[1]
         if last and time.time_ns() // 1000 - last > SILENT:
             found.append(Trouble("bad", f"nothing was recorded since {format_time(last)}: the scheduler's loop stands "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.history.takers import Taker
@@ -62,6 +62,10 @@ class Looked:
         """Whether all that was asked for is there, so that it would look the same again."""
         return not (self.late or self.failed)
 
+    def evictions(self, query: EvictionQuery) -> EvictionPage:
+        """Give evictions as they were known at the moment."""
+        return self.console.source.evictions(replace(query, at=self.at), self.viewer)
+
     def played(self, task: str, *arguments: Any) -> Any | None:
         """Give what is played of the picture's cluster; None where that takes too long, or failed."""
         try:
@@ -95,7 +99,7 @@ def overview(look: Looked) -> Plain:
     if not viewer.sees_all:
         states = sum((picture.by_namespace.get(name, Counter()) for name in viewer.namespaces or ()), Counter())
     since, until = picture.now - DAY, picture.now + 1
-    day = look.console.source.evictions(EvictionQuery(since=since, until=until, how="done", limit=5), viewer)
+    day = look.evictions(EvictionQuery(since=since, until=until, how="done", limit=5))
     found = queues(look, limit=MOST_PER_PAGE)
     return {
         **moment(look),
@@ -103,7 +107,7 @@ def overview(look: Looked) -> Plain:
         "nodes": _node_counts(picture) if viewer.nodes else None,
         "capacity": plain_amounts({name: held for name, held in picture.ready.items() if held and name != "pods"}),
         "allocated": plain_amounts(_sum(picture.queues.values())),
-        "waits": [_wait(line) for line in look.console.source.waits(viewer, 5)],
+        "waits": [_wait(line) for line in look.console.source.waits(viewer, 5, look.at)],
         "evictions": {"day": day.total, "sums": [_cause_sum(one) for one in day.sums],
                       "latest": [eviction(line, viewer) for line in day.lines]},
         "over": [one for one in _balance(found["queues"]) if one["by"] > 0],
@@ -155,9 +159,8 @@ def milli(held: Mapping[str, int], resource: str) -> int:
 def alerts(look: Looked) -> list[Plain]:
     """Say what somebody should look at: what the source complains of, and what can be read off the cluster."""
     picture = look.picture
-    found = (
-        [{"mood": t.mood, "message": t.message} for t in look.console.source.troubles()] if look.viewer.sees_all else []
-    )
+    told = look.console.source.troubles(look.at) if look.viewer.sees_all else []
+    found = [{"mood": trouble.mood, "message": trouble.message} for trouble in told]
     unknown = [key for key in picture.unknown if look.viewer.sees(key)]
     if unknown:
         text = f"the start of {_some(sorted(unknown))} is unknown, so no minimum runtime protects it"
@@ -178,11 +181,9 @@ def _surge(look: Looked) -> list[Plain]:
     """Say so where the last hour had several times the evictions of an hour of the day before."""
     if not look.viewer.sees_all:
         return []
-    now, source = look.picture.now, look.console.source
-    hour = source.evictions(EvictionQuery(since=now - DAY // 24, until=now + 1, how="done", limit=1), look.viewer).total
-    day = source.evictions(
-        EvictionQuery(since=now - DAY, until=now - DAY // 24, how="done", limit=1), look.viewer
-    ).total
+    now = look.picture.now
+    hour = look.evictions(EvictionQuery(since=now - DAY // 24, until=now + 1, how="done", limit=1)).total
+    day = look.evictions(EvictionQuery(since=now - DAY, until=now - DAY // 24, how="done", limit=1)).total
     if hour >= 10 and hour > 4 * max(1.0, day / 23):  # noqa: PLR2004  several times what was usual
         return [
             {"mood": "bad", "message": f"{hour:,} tasks were evicted in the last hour, {day / 23:.1f} an hour before"}
@@ -346,7 +347,7 @@ def workload(look: Looked, key: str) -> Plain | None:
     if not viewer.sees(key):
         return None
     line = look.picture.lines.get(key)
-    story = source.story(key, MOST_PER_PAGE)
+    story = source.story(key, MOST_PER_PAGE, look.at)
     if line is None and not story:
         return None
     told = look.played("explain", key) if line is not None else None
@@ -366,7 +367,7 @@ def workload(look: Looked, key: str) -> Plain | None:
              "phase": str(task.phase)} for task in model.tasks[:MOST_PER_PAGE]],
         "story": [{"at": format_time(one.at), "kind": one.kind, "cause": one.cause or None,
                    "for": viewer.named(one.whom), "message": viewer.told(one.message)} for one in story],
-        "takers": [_taker(one, viewer) for one in source.takers(key, 20)],
+        "takers": [_taker(one, viewer) for one in source.takers(key, 20, look.at)],
     }  # fmt: skip
 
 
@@ -499,7 +500,7 @@ def evictions(look: Looked, query: EvictionQuery) -> Plain:
     """Evictions that happened, or would: one page, and sums by cause."""
     found = EvictionPage((), 0)
     if look.viewer.sees(query.workload or None) and look.viewer.sees(query.beneficiary or None):
-        found = look.console.source.evictions(query, look.viewer)  # nobody finds out a name by asking for it
+        found = look.evictions(query)  # nobody finds out a name by asking for it
     return {
         **moment(look), "evictions": [eviction(line, look.viewer) for line in found.lines], "total": found.total,
         "limit": query.limit, "offset": query.offset, "sums": [_cause_sum(one) for one in found.sums],

@@ -108,12 +108,12 @@ class LiveSource(StillSource):
         values = {name: [float(queues.get(name, {}).get(main, 0)) for _, queues, _ in samples] for name in names}
         return UseSeries(main, capacity, [at for at, _, _ in samples], values, [float(count) for *_, count in samples])
 
-    def troubles(self) -> list[Trouble]:
-        """Say what is wrong with the watches, and whether somebody leads."""
+    def troubles(self, at: int | None = None) -> list[Trouble]:
+        """Say what is wrong with the watches, and whether somebody leads now."""
         found = [Trouble("bad", f"not all can be read: {text}") for text in self.informers.troubles]
         if self._trouble:
             found.append(Trouble("bad", self._trouble))
-        return [*found, *self._of_the_lease()]
+        return found if at is not None else [*found, *self._of_the_lease()]
 
     def _of_the_lease(self) -> list[Trouble]:
         options = self.informers.options

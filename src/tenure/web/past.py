@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from itertools import chain
 from typing import Any, Final
 
 from tenure.history import open_history
@@ -57,6 +59,9 @@ STRIDE: Final = 5_000
 MOST_KEPT: Final = 300_000
 """Workloads in all states that are kept."""
 
+MOST_WAITS: Final = 10_000
+"""Workloads that are kept as those that waited longest."""
+
 MOST_EVICTIONS: Final = 50_000
 """Evictions that are sorted and filtered, the newest."""
 
@@ -75,6 +80,8 @@ class Passed:
     span: tuple[int, int]
     begin: int
     lives: dict[str, LifeLine] = field(default_factory=dict)
+    before: list[tuple[str, LifeLine]] = field(default_factory=list)
+    """Earlier lives of workloads that came again under their name."""
     asks: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = field(default_factory=dict)
     moments: list[int] = field(default_factory=list)
     states: list[dict[str, Stay]] = field(default_factory=list)
@@ -82,6 +89,21 @@ class Passed:
     evictions: list[EvictionLine] | None = None
     waits: list[WaitLine] = field(default_factory=list)
     series: dict[int, UseSeries | None] = field(default_factory=dict)
+    then: tuple[int, dict[str, LifeLine]] | None = None
+
+    def last(self, at: int | None) -> int:
+        """Give the last moment of which is told: one that is asked for, at the latest the end."""
+        return self.span[1] if at is None else min(at, self.span[1])
+
+    def lives_at(self, at: int | None) -> dict[str, LifeLine]:
+        """Give the lives as they were known at a moment; at the end where none is given."""
+        if at is None or at >= self.span[1]:
+            return self.lives
+        found = self.then
+        if found is None or found[0] != at:
+            came = (one for one in chain(self.before, self.lives.items()) if one[1].submitted <= at)
+            found = self.then = at, {key: life.as_of(at) for key, life in came}
+        return found[1]
 
 
 class PastSource:
@@ -127,7 +149,7 @@ class PastSource:
                 live_on(found, record)
                 _note(made, record)
                 count, last = count + 1, record.at
-        made.waits = _waits(made)
+        made.waits = _waits(made.lives, span[1], MOST_WAITS)
         return made
 
     def _begin(self, span: tuple[int, int]) -> int:
@@ -238,26 +260,30 @@ class PastSource:
                     break
         return _with_gains(evicted, outcomes)
 
-    def story(self, key: str, limit: int) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
         """Tell everything that happened to a workload."""
         found = []
-        for record in told_together(self._store.story(key, limit=limit, newest=True)):
+        for record in told_together(self._store.story(key, limit=limit, newest=True, until=_after(at))):
             own = record.workload == key
             kind = record.kind if own or record.kind != "evicted" else "made room"
             whom = record.beneficiary if own else record.workload
             found.append(StoryLine(record.at, kind, sentence(record, key), record.cause or "", whom))
         return found
 
-    def takers(self, key: str, limit: int) -> list[Taker]:
+    def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give for whom it was evicted, those that started while it waited, and those that held room when it came."""
         with self._current() as passed:
-            causes = causes_of(self._store.story(key, limit=1000), key)
-            return takers_among(passed.lives, key, causes, passed.span[1], limit)
+            causes = causes_of(self._store.story(key, limit=1000, until=_after(at)), key)
+            return takers_among(passed.lives_at(at), key, causes, passed.last(at), limit)
 
-    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+    def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
         """Give those that waited longest."""
         with self._current() as passed:
-            return [line for line in passed.waits if viewer.sees(line.workload)][:limit]
+            found = passed.waits
+            if at is not None:
+                lives = {key: life for key, life in passed.lives_at(at).items() if viewer.sees(key)}
+                found = _waits(lives, passed.last(at), limit)
+            return [line for line in found if viewer.sees(line.workload)][:limit]
 
     def series(self, points: int) -> UseSeries | None:
         """Give what queues held, as means over equal steps."""
@@ -276,11 +302,12 @@ class PastSource:
         main = GPU if any(total.capacity.get(GPU, ())) else CPU
         capacity = round(max(total.capacity.get(main, [0.0])))
         held = {row.queue: row.held[main] for row in rows if row.queue and any(row.held.get(main, ()))}
-        return UseSeries(main, capacity, total.at, held)
+        step = total.at[1] - total.at[0] if len(total.at) > 1 else passed.span[1] + 1 - total.at[0]
+        return UseSeries(main, capacity, total.at, held, step=step)
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self, at: int | None = None) -> list[Trouble]:
         """Say where records are missing."""
-        gaps = self._store.records(Query(kinds=("gap",)), limit=3, newest=True).records
+        gaps = self._store.records(Query(kinds=("gap",), until=_after(at)), limit=3, newest=True).records
         unread = [Trouble("bad", self._trouble)] if self._trouble else []
         return unread + [
             Trouble("odd", f"records are missing from {format_time(gap.at)} on: {sentence(gap)}") for gap in gaps
@@ -293,6 +320,11 @@ class PastSource:
             self._store.close()
 
 
+def _after(at: int | None) -> int | None:
+    """Give the first moment that is later than another."""
+    return None if at is None else at + 1
+
+
 def _copy(stay: Stay) -> Stay:
     return replace(stay, tasks=dict(stay.tasks))
 
@@ -303,6 +335,8 @@ def _note(passed: Passed, record: HistoryRecord) -> None:
     if record.kind == "submitted" or key not in lives:
         asked: Any = record.payload.get("ask") or {}
         alike = passed.asks.setdefault(tuple(asked.items()), asked)
+        if key in lives:
+            passed.before.append((key, lives[key]))
         lives[key] = LifeLine(record.queue or "", record.at, asked=alike)
     if record.kind == "started" and lives[key].started is None:
         lives[key].started = record.at
@@ -310,13 +344,12 @@ def _note(passed: Passed, record: HistoryRecord) -> None:
         lives[key].ended = record.at
 
 
-def _waits(passed: Passed, most: int = 10_000) -> list[WaitLine]:
-    found = [
-        WaitLine(key, life.queue, life.submitted, life.started, life.waited_until(passed.span[1]) - life.submitted)
-        for key, life in passed.lives.items()
-    ]  # fmt: skip
-    found.sort(key=lambda line: (-line.waited, line.workload))
-    return found[:most]
+def _waits(lives: Mapping[str, LifeLine], last: int, most: int) -> list[WaitLine]:
+    found = (
+        WaitLine(key, life.queue, life.submitted, life.started, life.waited_until(last) - life.submitted)
+        for key, life in lives.items()
+    )
+    return nsmallest(most, found, key=lambda line: (-line.waited, line.workload))
 
 
 def _with_gains(
@@ -339,7 +372,8 @@ def _with_gains(
         together = made[id(gain)]
         cost = sum(one.value for one in together)
         part = record.value / cost if cost else 1 / len(together)
-        lines.append(_eviction(record, gain.value * part / 1e6, gain.value >= cost))
+        line = _eviction(record, gain.value * part / 1e6, gain.value >= cost)
+        lines.append(line._replace(settled_at=gain.at))
     return lines
 
 

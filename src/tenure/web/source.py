@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NamedTuple, Protocol, Self
 
 from tenure.history.takers import Taker
 from tenure.web.picture import Picture
@@ -40,11 +41,22 @@ class EvictionLine(NamedTuple):
     paid: bool | None = None
     how: str = "done"
     reason: str = ""
+    settled_at: int | None = None
+    """When it was known what came of it, in µs since the epoch."""
+
+    def as_of(self, at: int | None) -> Self:
+        """Give it as it was known at a moment: what came of it later was not."""
+        if at is None or self.settled_at is None or self.settled_at <= at:
+            return self
+        return self._replace(gained=None, paid=None, settled_at=None)
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionQuery:
-    """Which evictions are asked for, and in which order. Times in µs since the epoch, ``until`` excluded."""
+    """Which evictions are asked for, and in which order. Times in µs since the epoch, ``until`` excluded.
+
+    ``at``: only what was known at that moment.
+    """
 
     since: int | None = None
     until: int | None = None
@@ -58,6 +70,7 @@ class EvictionQuery:
     descending: bool = True
     limit: int = 100
     offset: int = 0
+    at: int | None = None
 
     def takes(self, line: EvictionLine) -> bool:
         """Whether an eviction is meant."""
@@ -65,6 +78,7 @@ class EvictionQuery:
         return (
             (self.since is None or line.at >= self.since)
             and (self.until is None or line.at < self.until)
+            and (self.at is None or line.at <= self.at)
             and self.cause in ("", line.cause)
             and self.queue in ("", line.queue)
             and self.workload in ("", line.workload)
@@ -119,7 +133,8 @@ class WaitLine(NamedTuple):
 class UseSeries:
     """What queues held over time: moments in µs since the epoch, values by queue in the unit of ``resource``.
 
-    ``waiting`` counts workloads that wait, ``evictions`` those since the moment before.
+    ``waiting`` counts workloads that wait, ``evictions`` those since the moment before. ``step``: values are means over
+    so many µs from their moment on; 0: they are of the moment.
     """
 
     resource: str
@@ -128,6 +143,16 @@ class UseSeries:
     queues: Mapping[str, Sequence[float]]
     waiting: Sequence[float] = ()
     evictions: Sequence[float] = ()
+    step: int = 0
+
+    def as_of(self, at: int | None) -> Self:
+        """Give what was over by a moment."""
+        if at is None:
+            return self
+        count = bisect_right(self.moments, at - self.step)
+        queues = {name: values[:count] for name, values in self.queues.items()}
+        return replace(self, moments=self.moments[:count], queues=queues, waiting=self.waiting[:count],
+                       evictions=self.evictions[:count])  # fmt: skip
 
 
 class Trouble(NamedTuple):
@@ -139,6 +164,8 @@ class Trouble(NamedTuple):
 
 class ConsoleSource(Protocol):
     """Where the console's data come from. Safe to use from several threads; whatever it gives is bounded.
+
+    Where a moment ``at`` (µs since the epoch) is given, nothing of a later time is told.
 
     ``version`` changes whenever `picture` without a moment, or what happened, may be another.
     """
@@ -164,20 +191,20 @@ class ConsoleSource(Protocol):
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of which the viewer may see the victim or the beneficiary."""
 
-    def story(self, key: str, limit: int) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
         """Give what happened to a workload, in order; of more than ``limit`` the last."""
 
-    def takers(self, key: str, limit: int) -> list[Taker]:
+    def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give who took or holds the room that a workload waits or waited for, the most telling first."""
 
-    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+    def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
         """Give those that wait or waited longest, the longest first."""
 
     def series(self, points: int) -> UseSeries | None:
         """Give what queues held over the whole span, at so many moments at most; None where nothing is known."""
 
-    def troubles(self) -> list[Trouble]:
-        """Say what is wrong with where the data come from."""
+    def troubles(self, at: int | None = None) -> list[Trouble]:
+        """Say what is wrong with where the data come from; of a moment, with what is known of it."""
 
     def close(self) -> None:
         """Let go of what is held."""
@@ -185,7 +212,7 @@ class ConsoleSource(Protocol):
 
 def chosen(lines: Iterable[EvictionLine], query: EvictionQuery) -> EvictionPage:
     """Select, sort and sum evictions that are all in memory."""
-    found = [line for line in lines if query.takes(line)]
+    found = [line for line in (line.as_of(query.at) for line in lines) if query.takes(line)]
     found.sort(key=lambda line: (line.at, line.workload, line.task))
     found.sort(key=lambda line: _sort_key(line, query.sort), reverse=query.descending)
     return EvictionPage(found[query.offset : query.offset + query.limit], len(found), sums_of(found))

@@ -40,6 +40,7 @@ class StillSource:
         self.name = name
         self._picture = Picture.of(cluster)
         self._begin: int | None = None
+        self._earlier: tuple[Picture, Picture] | None = None
 
     @property
     def version(self) -> int:
@@ -48,10 +49,12 @@ class StillSource:
 
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster, at an earlier moment without what came or started later."""
-        now = self._picture
+        now, known = self._picture, self._earlier
         if at is None or at >= now.now:
             return now
-        return Picture.of(rewound(now.cluster, at))
+        if known is None or known[0] is not now or known[1].now != at:
+            known = self._earlier = now, Picture.of(rewound(now.cluster, at))
+        return known[1]
 
     def span(self) -> tuple[int, int]:
         """Give the first moment of which anything is told, and the cluster's own."""
@@ -76,9 +79,9 @@ class StillSource:
         for entry in picture.cluster.evictions:
             yield line_of(entry, picture)
 
-    def story(self, key: str, limit: int) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
         """Tell what the cluster knows of a workload's past."""
-        picture = self._picture
+        picture = self.picture(at)
         workload = picture.workloads.get(key)
         found = [] if workload is None else list(_own(workload))
         for entry in picture.cluster.evictions:
@@ -91,9 +94,9 @@ class StillSource:
                                        entry.cause, entry.workload))  # fmt: skip
         return sorted(found, key=lambda line: line.at)[-limit:]
 
-    def takers(self, key: str, limit: int) -> list[Taker]:
+    def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give for whom it was evicted, then those that started while it waits, then those that hold most."""
-        picture = self._picture
+        picture = self.picture(at)
         line = picture.lines.get(key)
         if line is None:
             return []
@@ -109,9 +112,10 @@ class StillSource:
         found = [_taker(line, picture.lines[other], wants, evicted) for *_, other in first]
         return [*gone, *found][:limit]
 
-    def waits(self, viewer: Viewer, limit: int) -> list[WaitLine]:
+    def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
         """Give those that wait or waited longest for their start."""
-        picture, now = self._picture, self._picture.now
+        picture = self.picture(at)
+        now = picture.now
         waiting = takewhile(_waits, picture.in_order("waits", _by_arrival))
         started = takewhile(_started, picture.in_order("started", _by_wait))
         first = merge(
@@ -147,7 +151,7 @@ class StillSource:
         values = {name: _summed(changes) for name, changes in sorted(queues.items())}
         return UseSeries(main, capacity, moments, values, _summed(waiting))
 
-    def troubles(self) -> list[Trouble]:
+    def troubles(self, at: int | None = None) -> list[Trouble]:  # noqa: ARG002  a file says the same at any time
         """Nothing is wrong with a file that could be read."""
         return []
 
@@ -211,18 +215,29 @@ def rewound(cluster: Cluster, at: int) -> Cluster:
 
 def _rewound(workload: Workload, at: int) -> Workload:
     tasks = tuple(_back(task, workload.started_at, at) for task in workload.tasks)
-    if all(new is old for new, old in zip(tasks, workload.tasks, strict=True)):
-        return workload
     started = workload.started_at if workload.started_at is None or workload.started_at <= at else None
+    if started == workload.started_at and all(new is old for new, old in zip(tasks, workload.tasks, strict=True)):
+        return workload
     return replace(workload, tasks=tasks, started_at=started, stale_since=None)
 
 
 def _back(task: Task, workload_start: int | None, at: int) -> Task:
     started = task.started_at if task.started_at is not None else workload_start
     if task.phase not in _RUNS or started is None or started <= at:
-        return task
+        return _untold(task, at)
     return replace(task, phase=Phase.PENDING, node=None, devices=(), nominated=None, notice=None, started_at=None,
                    terminating_since=None)  # fmt: skip
+
+
+def _untold(task: Task, at: int) -> Task:
+    """Give a task that is where it was, without what it was told or promised later, and as long as it did not leave."""
+    if task.notice is not None and task.notice.at is not None and task.notice.at > at:
+        task = replace(task, notice=None)
+    if task.nominated is not None and task.nominated.at and task.nominated.at > at:
+        task = replace(task, nominated=None)
+    if task.phase is Phase.TERMINATING and task.terminating_since is not None and task.terminating_since > at:
+        task = replace(task, phase=Phase.RUNNING, terminating_since=None)
+    return task
 
 
 def _own(workload: Workload) -> Iterable[StoryLine]:
