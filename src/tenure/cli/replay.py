@@ -44,6 +44,8 @@ def replay(
         happened = statement_of(store, begin, end)
     changed = apply_overrides(cluster, overrides)
     warn(changed.warnings)
+    for note in trace.notes:
+        click.echo(f"warning: {note}", err=True)
     now = _play(changed.cluster, trace, history)
     if form == "json":
         both = {"happened": statement_json(happened), "replayed": statement_json(now)}

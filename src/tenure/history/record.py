@@ -9,6 +9,8 @@ kind                ``value``             ``payload``
 ==================  ====================  ==============================================================================
 origin              0                     ``nodes``: [[name, {resource: allocatable}]], ``queues``: [{…}], ``by``
 submitted           0                     ``priority``, ``tasks``, ``ask`` {resource: amount of all tasks}, ``expected``
+                                          ``checkpoint`` {interval, lastAt, restart} (null: it says nothing of it),
+                                          ``preemptible``, ``grace``, ``notice`` and others: see `tenure.history.said`
 started             wait in µs            ``entitled``, ``tasks``: [[task, node, [device]]], ``again``: it was evicted
 placed              0                     ``tasks``: surplus and replacements, as above
 ended               ran for µs            ``state``: finished or dropped or gone, ``reason``

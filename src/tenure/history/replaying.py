@@ -2,33 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
-from tenure.history.store import HistoryStore, in_batches
-from tenure.history.views import Stay, cluster_then, workload_of
+from tenure.history.said import CHECKPOINT, restart_of
+from tenure.history.store import HistoryStore
+from tenure.history.views import Stay, cluster_then, stays_at, workload_of
 from tenure.model.cluster import Cluster
-from tenure.model.workload import Workload
 from tenure.simulator.traces.records import Trace, TraceJob
 
 
 @dataclass(slots=True)
 class RecordedRun:
-    """How long a workload needs, as far as its records say, in µs: its last run, and what it had saved before."""
+    """How long a workload needs, as far as its records say. Times and durations in µs.
 
-    saved: int = 0
+    ``fields`` is what it said when it came; ``ran`` how long its last run was, which begins with ``restart`` where one
+    before was evicted; ``kept`` what those before had done and saved.
+    """
+
+    fields: Mapping[str, Any]
     ran: int | None = None
+    restart: int = 0
+    kept: int = 0
+    evicted_at: int | None = None
+    evicted: int = 0
+    saved: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> int | None:
+        """How long it needs without an eviction; None where it did not end."""
+        return None if self.ran is None else max(1, self.ran - self.restart + self.kept)
+
+    def take(self, record: HistoryRecord) -> None:
+        """Take the next record of it."""
+        if record.kind == "evicted":
+            self._evicted(record)
+        elif record.kind == "started":
+            if self.evicted_at is not None and record.payload.get("again"):
+                self._again()
+        elif record.payload.get("state") != "dropped":
+            self.ran = record.value
+
+    def _evicted(self, record: HistoryRecord) -> None:
+        """Tasks that are evicted at one time go together."""
+        if record.at != self.evicted_at:
+            self.evicted_at, self.evicted, self.saved = record.at, 0, {}
+        self.evicted += 1
+        for resource, amount in record.payload.get("saved", {}).items():
+            self.saved[resource] = self.saved.get(resource, 0) + amount
+
+    def _again(self) -> None:
+        """It starts again: what the run before had saved, beyond its own restart, has not to be done again."""
+        ask, tasks = self.fields.get("ask", {}), max(1, int(self.fields.get("tasks", 1)))
+        resource = next((name for name, amount in ask.items() if amount), None)
+        saved = 0 if resource is None else self.saved.get(resource, 0) * tasks // (ask[resource] * self.evicted)
+        self.kept += max(0, saved - self.restart)
+        self.restart, self.evicted_at = restart_of(self.fields), None
 
 
 def recorded_days(store: HistoryStore, since: int, until: int) -> tuple[Cluster, Trace]:
     """Give the cluster as it was at ``since``, and as a trace what came until ``until`` (µs since the epoch).
 
     A workload that did not end runs, in the replay, for what it was expected to, or for ever where it said nothing.
-    What it asks for is told by resource; constraints on nodes, checkpoints and grace periods are not recorded.
+    What it asks for is told by resource, with what it says of checkpoints and grace periods; constraints on nodes are
+    not recorded. A note of the trace says so where an earlier version recorded less.
 
     Raises
     ------
@@ -38,29 +79,27 @@ def recorded_days(store: HistoryStore, since: int, until: int) -> tuple[Cluster,
     cluster = cluster_then(store, since)
     if cluster is None:
         raise HistoryError(store.place, "does not say what cluster it is of, so it cannot be played again")
-    names = [workload.key for workload in cluster.workloads]
-    runs = _Runs(since, until, names)
+    runs = _Runs(since, until, _said(store, since))
     with store.reading() as connection:
-        for some in in_batches(names):  # what they had saved before
-            for record, _ in store.scan(connection, Query(kinds=_TOLD, workloads=some, until=since + 1)):
-                runs.take(record)
         for record, _ in store.scan(connection, Query(kinds=_TOLD, since=since + 1)):
             runs.take(record)
-    present = tuple(_with_runtime(workload, runs.of[workload.key]) for workload in cluster.workloads)
-    jobs = sorted((_job(record, runs.of[key], since) for key, record in runs.came.items()), key=_order)
-    return replace(cluster, now=since, workloads=present, evictions=()), Trace(
-        "history", tuple(jobs), records=len(jobs)
-    )
+    jobs = sorted((_job(record, runs.of[key], since) for key, record in runs.came.items()), key=_came_at)
+    present = {w.key: needs for w in cluster.workloads if (needs := runs.of[w.key].needs) is not None}
+    trace = Trace("history", tuple(jobs), records=len(jobs), present=present, notes=runs.notes())
+    return replace(cluster, now=since, evictions=()), trace
 
 
 class _Runs:
-    """Follows what records say of runs, and which workloads come in a window (µs since the epoch)."""
+    """Follows what records say of runs, and which workloads come in a window (µs since the epoch).
 
-    def __init__(self, since: int, until: int, present: Iterable[str]) -> None:
+    ``present`` is what those said that are there when it begins. For how long they had run is their past: a replay
+    begins with what was left.
+    """
+
+    def __init__(self, since: int, until: int, present: Mapping[str, Mapping[str, Any]]) -> None:
         self.since, self.until = since, until
-        self.of = {key: RecordedRun() for key in present}
+        self.of = {key: RecordedRun(fields) for key, fields in present.items()}
         self.came: dict[str, HistoryRecord] = {}
-        self._asked: dict[str, Mapping[str, Any]] = {}
         self._over: set[str] = set()
 
     def take(self, record: HistoryRecord) -> None:
@@ -68,50 +107,40 @@ class _Runs:
         key = record.workload or ""
         if record.kind == "submitted":
             self._submitted(key, record)
-        elif key not in self.of or key in self._over:
-            return
-        elif record.kind == "evicted":
-            self.of[key].saved += _saved(record, self._asked.get(key, {}))
-        elif record.payload.get("state") != "dropped":
-            self.of[key].ran = record.value
+        elif key in self.of and key not in self._over:
+            self.of[key].take(record)
 
     def _submitted(self, key: str, record: HistoryRecord) -> None:
         if record.at >= self.until:
             self._over.add(key)
             return
-        self.of[key], self._asked[key] = RecordedRun(), record.payload
-        if record.at > self.since:
-            self.came[key] = record
+        self.of[key] = RecordedRun(record.payload)
+        self.came[key] = record
+
+    def notes(self) -> tuple[str, ...]:
+        """Say of how many workloads less is known than is recorded now."""
+        count = sum(CHECKPOINT not in run.fields for run in self.of.values())
+        whose = f"checkpoints and grace periods of {count:,} of the {len(self.of):,} workloads"
+        note = f"{whose} are not recorded (earlier versions of Tenure did not); they are played as if they had none"
+        return (note,) if count else ()
 
 
-_TOLD: Final = ("submitted", "evicted", "ended")
+_TOLD: Final = ("submitted", "started", "evicted", "ended")
 """Kinds of records that say how long a workload needs."""
 
 
-def _order(job: TraceJob) -> tuple[int, str]:
-    return job.workload.created_at, job.record
+def _said(store: HistoryStore, at: int) -> dict[str, Mapping[str, Any]]:
+    """Give what those said that are there at a time."""
+    with store.reading() as connection:
+        return {key: stay.fields for key, stay in stays_at(store, connection, at).items()}
+
+
+def _came_at(job: TraceJob) -> int:
+    """Give when a job comes; those that come at one time stay in the order in which they were recorded."""
+    return job.workload.created_at
 
 
 def _job(record: HistoryRecord, run: RecordedRun, since: int) -> TraceJob:
     stay = Stay(record.workload or "", record.queue or "", record.at, record.payload)
     model = replace(workload_of(stay), created_at=record.at - since)
-    runtime = record.payload.get("expected") if run.ran is None else run.ran + run.saved
-    return TraceJob(model, runtime, record.workload or "")
-
-
-def _with_runtime(model: Workload, run: RecordedRun) -> Workload:
-    """Let what runs already end when it did: the simulator ends it when it is expected to."""
-    if run.ran is None:
-        return model
-    return replace(model, expected_runtime=max(1, run.ran + run.saved))
-
-
-def _saved(record: HistoryRecord, asked: Mapping[str, Any]) -> int:
-    """Give how much of a run's time an eviction did not destroy: of one task, for all are saved together."""
-    specs = asked.get("specs", ())
-    saved = record.payload.get("saved", {})
-    for _, amounts, *_rest in specs[:1]:
-        for resource, amount in amounts.items():
-            tasks = max(1, int(asked.get("tasks", 1)))
-            return int(saved.get(resource, 0) // amount // tasks) if amount else 0
-    return 0
+    return TraceJob(model, record.payload.get("expected") if run.needs is None else run.needs, record.workload or "")

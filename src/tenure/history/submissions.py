@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenure.history.record import encode, quoted
+from tenure.history.said import said_by
 from tenure.history.who import Who
 from tenure.model.amounts import Holder
 from tenure.model.resources import MILLI
@@ -22,7 +23,7 @@ class SubmissionWriter:
         minimum = "" if model.min_member is None else f'"minMember":{model.min_member},'
         named = self.who.named(model)
         who = "".join([f",{quoted(name)}:{quoted(value)}" for name, value in named.items()]) if named else ""
-        return f'{{"priority":{model.priority},{minimum}{self._ask(model)}{expected}{who}}}'
+        return f'{{"priority":{model.priority},{minimum}{self._ask(model)}{expected}{said_by(model)}{who}}}'
 
     def _ask(self, model: Workload) -> str:
         """Write ``tasks``, ``ask`` and ``specs``. Specs are told apart by identity, as the holder does."""

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, case, func, or_, select, union_all
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
 from tenure.history.rollup import HOUR, MINUTE, SUMMED
+from tenure.history.said import GRACE, as_said
 from tenure.history.schema import USAGE, records_table
 from tenure.history.statement import clipped
 from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
@@ -143,15 +144,15 @@ def workload_of(stay: Stay) -> Workload:
     specs = [spec for number, *rest in stay.fields.get("specs", ()) for spec in [_spec(*rest)] * number]
     names = list(stay.tasks) + [made for i in range(len(specs)) if (made := f"{name}-{i}") not in stay.tasks]
     specs += [specs[-1] if specs else TaskSpec()] * (len(stay.tasks) - len(specs))
-    tasks = []
+    tasks, grace = [], stay.fields.get(GRACE)
     for task, spec in zip(names, specs, strict=False):
         node, devices = stay.tasks.get(task, (None, ()))
         phase = Phase.PENDING if node is None else Phase.RUNNING
-        tasks.append(Task(name=task, spec=spec, node=node, devices=devices, phase=phase))
+        tasks.append(Task(name=task, spec=spec, node=node, devices=devices, phase=phase, grace_period=grace))
     return Workload(
         name=name, namespace=namespace, queue=stay.queue, priority=stay.fields.get("priority", 0), tasks=tuple(tasks),
         min_member=stay.fields.get("minMember"), created_at=stay.submitted, started_at=stay.started,
-        expected_runtime=stay.fields.get("expected"),
+        expected_runtime=stay.fields.get("expected"), **as_said(stay.fields),
     )  # fmt: skip
 
 

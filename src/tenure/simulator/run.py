@@ -133,8 +133,9 @@ class Simulation:
                 if task.notice is not None:
                     self._tell(job, task, 0, task.notice)
             runs = state.occupied() or any(t.notice for t in state.tasks)
-            if runs and state.started_at is not None and state.expected:
-                end = self.work.start(job, state.started_at - self.origin, state.expected)
+            runtime = self._runtime(job)
+            if runs and state.started_at is not None and runtime:
+                end = self.work.start(job, state.started_at - self.origin, runtime)
                 self._schedule_end(job, max(end, 0))
             for task in state.tasks:
                 if task.phase is Phase.TERMINATING and task.notice is None and not task.model.never_terminates:
@@ -346,7 +347,8 @@ class Simulation:
         number = job - self.log.initial
         if number >= 0:
             return self.trace.jobs[number].runtime
-        return self.session.workloads[self.log.workloads[job].key].expected or None
+        key = self.log.workloads[job].key
+        return self.trace.present.get(key) or self.session.workloads[key].expected or None
 
     def _schedule_end(self, job: int, at: int) -> None:
         self.serial += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +36,8 @@ class Trace:
 
     ``jobs`` are sorted by submit time, then record; ``records`` counts what the file holds, of which ``dropped``
     became no job, for the reasons counted in ``drop_reasons``. ``nodes`` is the machine as far as the trace itself
-    implies it. ``notes`` are sentences about what was read otherwise than it stands there.
+    implies it. ``notes`` are sentences about what was read otherwise than it stands there. ``present`` says of
+    workloads that are there before, by name, how long they need (µs), where that is not what they are expected to.
     """
 
     format: str
@@ -46,6 +47,7 @@ class Trace:
     nodes: tuple[Node, ...] = ()
     records: int = 0
     notes: tuple[str, ...] = ()
+    present: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,124 @@
+"""What is recorded of a simulation is enough to play it again: the same happens, where nothing is changed."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import cluster, workload
+from tests.effort import tries
+from tests.history.worlds import recorded, simulated, worlds
+
+from tenure.history import open_history
+from tenure.history.replaying import recorded_days
+from tenure.history.submissions import submission
+from tenure.history.views import Stay, workload_of
+from tenure.history.who import Who
+from tenure.model.amounts import Holder
+from tenure.model.settings import Settings
+from tenure.model.workload import Checkpoint
+from tenure.simulator.log import END, EVICT
+from tenure.simulator.traces.records import Trace
+
+
+def evicted(log, origin):
+    """Say who was evicted when, why, and for whom."""
+    names = [workload.key for workload in log.workloads]
+    return [
+        (origin + at, names[job], log.workloads[job].tasks[task].name, said.cause, names[other] if other >= 0 else None)
+        for kind, at, job, task, other, said in log.events
+        if kind == EVICT
+    ]
+
+
+def plainer(there, trace):
+    """Give a world without what makes the time of a run ambiguous: all tasks of a gang run together, and go at once."""
+    jobs = tuple(
+        replace(job, workload=replace(job.workload, min_member=None, eviction_notice=None,
+                tasks=tuple(replace(task, grace_period=None) for task in job.workload.tasks)))
+        for job in trace.jobs
+    )  # fmt: skip
+    return there, Trace("test", jobs)
+
+
+@settings(max_examples=tries(30, 400), deadline=None)
+@given(world=worlds())
+def test_the_same_is_evicted_where_nothing_is_changed(tmp_path_factory, world):
+    there, trace = plainer(*world)
+    with open_history(str(tmp_path_factory.mktemp("replays") / "history.db"), write=True) as store:
+        log = recorded(store, there, trace)
+        first, last = store.span()
+        again = recorded_days(store, first, last + 1)
+    needs = {job.workload.key: job.runtime for job in again[1].jobs} | dict(again[1].present)
+    ended = {log.workloads[event[2]].key for event in log.events if event[0] == END}
+    true = {job.workload.key: job.runtime for job in trace.jobs}
+    assert {key: needs[key] for key in ended} == {key: true[key] for key in ended}
+    assert evicted(simulated(*again)[0], again[0].now) == evicted(log, there.now)
+
+
+durations = st.none() | st.integers(1, 10**12)
+checkpoints = st.builds(Checkpoint, interval=durations, last_at=durations, restart_overhead=st.integers(0, 10**9))
+
+
+@settings(max_examples=tries(50, 1000), deadline=None)
+@given(
+    said=st.fixed_dictionaries({
+        "preemptible": st.none() | st.booleans(), "eviction_notice": durations, "requeue_delay": durations,
+        "preemption_delay": durations, "staleness_grace_period": durations, "checkpoint": st.none() | checkpoints,
+    }),
+    grace=durations,
+)  # fmt: skip
+def test_what_a_workload_says_is_read_as_it_said_it(said, grace):
+    model = workload("w", tasks=2, **said)
+    model = replace(model, tasks=tuple(replace(task, grace_period=grace) for task in model.tasks))
+    fields = json.loads(submission(model, Holder([], [], Settings()), Who(cluster(nodes=[]))))
+    found = workload_of(Stay(model.key, "default", 0, fields))
+    assert {name: getattr(found, name) for name in said} == {name: getattr(model, name) for name in said}
+    assert [task.grace_period for task in found.tasks] == [grace, grace]
+
+
+@pytest.fixture
+def saving(tmp_path, run_command):
+    """Give a history in which a gang with checkpoints gives way twice."""
+    (tmp_path / "c.yaml").write_text(
+        "apiVersion: tenure.dev/v1beta1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\n"
+        "nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]\n"
+        "queues: [{name: a, guaranteed: {cpu: 4}}, {name: b, guaranteed: {cpu: 4}}]\n"
+    )
+    (tmp_path / "jobs.csv").write_text(
+        "job,submit_s,runtime_s,expected_runtime_s,queue,pods,cpu_milli,checkpoint_s,restart_s\n"
+        "long,0,7200,9000,b,2,4000,500,60\nowed,1600,600,600,a,1,4000,,\nlater,5000,600,900,a,1,4000,,30\n"
+    )
+    store = tmp_path / "run.db"
+    code, _, err = run_command("simulate", tmp_path / "jobs.csv", "--cluster", tmp_path / "c.yaml", "--history", store)
+    assert code == 0, err
+    return store
+
+
+def test_a_replay_with_checkpoints_is_what_happened_to_the_last_sum(saving, run_command):
+    code, out, err = run_command("replay", "--from", saving, "--format", "json")
+    assert (code, err) == (0, "")
+    both = json.loads(out)
+    assert both["happened"] == both["replayed"]
+    assert sum(row["evictions"] for row in both["happened"]["rows"]) == 2
+    assert sum(row["saved"].get("cpu", 0) for row in both["happened"]["rows"]) > 0
+
+
+def test_a_replay_of_what_an_earlier_version_recorded_says_what_is_missing(saving, run_command, tmp_path):
+    lines = [json.loads(line) for line in _exported(saving, run_command, tmp_path).read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "submitted":
+            payload = json.loads(line["payload"]) if isinstance(line["payload"], str) else line["payload"]
+            del payload["checkpoint"]
+            line["payload"] = json.dumps(payload) if isinstance(line["payload"], str) else payload
+    old = tmp_path / "old.jsonl"
+    old.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    code, _, err = run_command("replay", "--from", old)
+    assert code == 0
+    assert "checkpoints and grace periods of 3 of the 3 workloads are not recorded" in err
+
+
+def _exported(store, run_command, folder):
+    assert run_command("history", "export", folder / "all.jsonl", "--history", store)[0] == 0
+    return folder / "all.jsonl"
