@@ -86,6 +86,18 @@ def test_the_other_forms_say_the_same(simulated, run_command, tmp_path):
     assert f"lost {summary['lost']['cpu']:,.2f}" in text
 
 
+def test_a_price_of_what_there_was_none_of_is_warned_of(simulated, run_command, tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("cpus: 3600\nexample.com/thing: 1\ncpu: 1\n")
+    for form in ("text", "json", "csv", "html"):
+        code, out, err = run_command("report", "--history", simulated[0], "--prices", prices, "--format", form)
+        assert (code, bool(out)) == (0, True)
+        assert err.splitlines() == [
+            f"warning: {prices}: 'cpus' has a price, but there was none of it; did you mean cpu?",
+            f"warning: {prices}: 'example.com/thing' has a price, but there was none of it",
+        ]
+
+
 def test_a_story_names_who_took_the_room(simulated, run_command):
     store, _, _ = simulated
     code, out, _ = run_command("story", "default/long", "--history", store, "--format", "json")

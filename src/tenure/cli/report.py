@@ -28,13 +28,17 @@ def report(since: str | None, until: str | None, by: str, prices: str | None, fo
 
     used + lost + idle is the capacity, and what was lost is what was caused.
     """
-    from tenure.history.statement import statement_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
+    from tenure.history.prices import load_prices, unused_prices  # noqa: PLC0415
+    from tenure.history.statement import statement_of  # noqa: PLC0415
     from tenure.report.statement_json import statement_csv, statement_text_json  # noqa: PLC0415
 
-    paid = None if prices is None else _prices(prices)
+    paid = None if prices is None else load_prices(prices)
     with opened(history) as store:
         begin, end = window(store, since, until)
         found = statement_of(store, begin, end, by)
+    if prices is not None:
+        warn(unused_prices(prices, paid or (), {*found.capacity, *found.used, *found.lost}))
     if form == "json":
         click.echo(statement_text_json(found, paid))
     elif form == "csv":
@@ -71,10 +75,3 @@ def window(store: HistoryStore, since: str | None, until: str | None) -> tuple[i
     if begin is not None and end is not None and begin >= end:
         raise click.UsageError(f"--since {since} is not before --until {until}")
     return begin, end
-
-
-def _prices(path: str) -> dict[str, float]:
-    """Read a price list: resource and price a line, YAML or JSON."""
-    from tenure.history.prices import load_prices  # noqa: PLC0415  loaded when it runs
-
-    return load_prices(path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 
 from tenure.model.kinds import is_number
-from tenure.model.problems import InputProblem, InvalidInputError, shorten
+from tenure.model.problems import InputProblem, InvalidInputError, NearestNames, shorten
 from tenure.model.source import read_document
 
 
@@ -29,3 +30,13 @@ def load_prices(path: str) -> dict[str, float]:
     if wrong:
         raise InvalidInputError(document.problems(wrong))
     return {str(name): float(value) for name, value in document.value.items()}
+
+
+def unused_prices(path: str, prices: Iterable[str], known: Collection[str]) -> list[InputProblem]:
+    """Say of which resources a file has a price though they are not ``known``, and what may have been meant."""
+    nearest = NearestNames(known)
+    return [
+        InputProblem(path, 0, "", f"{shorten(name)} has a price, but there was none of it{nearest.hint(name)}")
+        for name in prices
+        if name not in known
+    ]
