@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.history.statement import Statement
+from tenure.report.statement_text import comparison_text, statement_page, statement_text
+from tenure.report.tables import Terminal
 from tenure.report.words import resource_hours
 
 
@@ -14,9 +17,26 @@ from tenure.report.words import resource_hours
         ("cpu", 7_200, "2.0 core-hours"),
         ("cpu", 9_000_000, "2,500.0 core-hours"),
         ("memory", 3600 * (3 << 30), "3 GiB-hours"),
+        ("memory", 3600 * (5 << 39), "2.5 TiB-hours"),
+        ("memory", 0, "0 GiB-hours"),
+        ("ephemeral-storage", 3600 * (3 << 30), "3 GiB-hours"),
         ("nvidia.com/gpu", 0, "0 GPU-hours"),
         ("example.com/thing", 3600, "1.0 example.com/thing-hours"),
     ],
 )
 def test_hours_of_what_is_held(resource, seconds, written):
     assert resource_hours(resource, seconds).replace("\N{NO-BREAK SPACE}", " ").replace(".0 GiB", " GiB") == written
+
+
+def test_a_statement_names_the_unit_of_each_sum_once_in_its_row():
+    """That of bytes suits the capacity, and is the same for all sums of the row."""
+    hour = 3_600_000_000
+    capacity, lost = ({"memory": amount * hour, "cpu": 1000 * hour} for amount in (5 << 39, 1 << 38))
+    found = Statement(0, hour, "cause", capacity, capacity, {}, lost, {}, [], [], [])
+    text = statement_text(found, Terminal(width=120))
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("memory")]
+    assert row == ["memory,", "TiB-hours", "2.5", "2.5", "0", "0.25", "0"]
+    assert "CPU, core-hours" in text
+    assert "hours of" not in text
+    assert "memory, TiB-hours" in statement_page(found)
+    assert "lost, core-hours" in comparison_text(found, found, Terminal(width=120))

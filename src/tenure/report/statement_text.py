@@ -12,9 +12,7 @@ from tenure.report.budget_use_text import BUDGET_HEADS, budget_rows
 from tenure.report.page import Cell, Tile, html_table, page, section, tiles
 from tenure.report.statement_json import MICRO, money
 from tenure.report.tables import TableColumn, Terminal, table
-from tenure.report.words import duration, number, percent, resource_label
-
-HOUR = 3600 * MICRO
+from tenure.report.words import HoursUnit, duration, number, percent, resource_label
 
 MAX_ROWS = 40
 """Rows that a terminal shows; JSON and CSV have them all."""
@@ -30,7 +28,7 @@ HEADS = {
 def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, float] | None = None) -> str:
     """Give what `tenure report` prints: sums by resource, then the rows, in hours of the main resource."""
     parts = [f"{where.bold('from')} {format_time(statement.since)} {where.bold('to')} {format_time(statement.until)}\n"]
-    columns = [TableColumn("hours of"), *(TableColumn(h, right=True) for h in _TOTALS)]
+    columns = [TableColumn("resource"), *(TableColumn(h, right=True) for h in _TOTALS)]
     parts.append(table(columns, list(_totals(statement)), where))
     if prices is not None:
         parts.append(f"in money: {_in_money(statement, prices)}\n")
@@ -54,13 +52,22 @@ _TOTALS = ("capacity", "used", "in guaranteed", "lost", "idle")
 def _totals(statement: Statement) -> Iterator[list[str]]:
     for resource in statement.capacity:
         sums = (statement.capacity, statement.used, statement.within, statement.lost, statement.idle)
-        yield [resource_label(resource), *(hours(one, resource) for one in sums)]
+        unit = unit_of(statement, resource)
+        yield [f"{resource_label(resource)}, {unit.name}", *(hours(one, resource, unit) for one in sums)]
 
 
-def hours(sums: Sums, resource: str) -> str:
-    """Give a sum in hours of a resource; of bytes, in GiB-hours."""
-    value = sums.get(resource, 0) / UNITS.get(resource, 1) / HOUR
-    return number(value / (1 << 30), 1) if resource in {"memory", "ephemeral-storage"} else number(value, 1)
+def hours(sums: Sums, resource: str, unit: HoursUnit) -> str:
+    """Give a sum in hours of a resource."""
+    return unit.write(_seconds(sums, resource))
+
+
+def unit_of(statement: Statement, resource: str) -> HoursUnit:
+    """Give the unit in which all sums of a resource are written: the one that suits the capacity."""
+    return HoursUnit.of(resource, _seconds(statement.capacity, resource))
+
+
+def _seconds(sums: Sums, resource: str) -> float:
+    return sums.get(resource, 0) / UNITS.get(resource, 1) / MICRO
 
 
 def main_resource(statement: Statement) -> str:
@@ -83,10 +90,11 @@ def headings(statement: Statement, prices: Mapping[str, float] | None) -> list[s
 def line_of(row: StatementRow, statement: Statement, prices: Mapping[str, float] | None) -> list[str]:
     """Give one row in words, as the headings say."""
     resource = main_resource(statement)
+    unit = unit_of(statement, resource)
     cells = [row.key or "(none)"]
     if statement.by not in {"cause", "beneficiary"}:
-        cells.append(hours(row.used, resource))
-    cells += [hours(one, resource) for one in (row.lost, row.caused, row.saved, row.gained)]
+        cells.append(hours(row.used, resource, unit))
+    cells += [hours(one, resource, unit) for one in (row.lost, row.caused, row.saved, row.gained)]
     cells += [f"{row.evictions:,}", f"{row.paid:,}", f"{row.repeated:,}"]
     if statement.by not in {"cause", "beneficiary"}:
         waits = sorted(row.waits)
@@ -115,16 +123,16 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
     """Give a statement as one self-contained page."""
     resource = main_resource(statement)
     whole = statement.capacity.get(resource, 0)
-    label = resource_label(resource)
+    unit = unit_of(statement, resource)
     figures = []
     for name, sums in (("used", statement.used), ("lost", statement.lost), ("idle", statement.idle)):
         share = percent(sums.get(resource, 0) / whole) if whole else ""
-        figures.append(Tile(f"{name}, {label}-hours", hours(sums, resource), share))
+        figures.append(Tile(f"{name}, {unit.name}", hours(sums, resource, unit), share))
     figures += [Tile("evictions", f"{sum(r.evictions for r in statement.rows):,}"),
                 Tile("that paid", f"{sum(r.paid for r in statement.rows):,}")]  # fmt: skip
     heads = headings(statement, prices)
     rows = (_cells(line_of(row, statement, prices)) for row in statement.rows)
-    totals = html_table(_cells(["hours of", *_TOTALS]), (_cells(line) for line in _totals(statement)))
+    totals = html_table(_cells(["resource", *_TOTALS]), (_cells(line) for line in _totals(statement)))
     budgets = html_table(_cells(list(BUDGET_HEADS)), (_cells(line) for line in budget_rows(statement.budgets)))
     return page(
         "Statement",
@@ -132,7 +140,7 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
         [
             tiles(figures),
             section("Sums", " ".join(f"{remark}." for remark in remarks(statement)), totals),
-            section(f"By {HEADS[statement.by]}", f"In hours of {label}.", html_table(_cells(heads), rows)),
+            section(f"By {HEADS[statement.by]}", f"In {unit.name}.", html_table(_cells(heads), rows)),
             *([section("Disruption budgets", BUDGETS, budgets)] if statement.budgets else ()),
         ],
     )
@@ -145,11 +153,12 @@ def _cells(texts: list[str]) -> list[Cell]:
 def comparison_text(happened: Statement, replayed: Statement, where: Terminal) -> str:
     """Put the statement of what was replayed beside that of what happened."""
     resource = main_resource(happened)
+    unit = unit_of(happened, resource)
     rows = [["span", *(duration((s.until - s.since) / MICRO) for s in (happened, replayed))]]
     rows += [
         [
-            f"{name}, {resource_label(resource)}-hours",
-            *(hours(getattr(s, name), resource) for s in (happened, replayed)),
+            f"{name}, {unit.name}",
+            *(hours(getattr(s, name), resource, unit) for s in (happened, replayed)),
         ]
         for name in ("capacity", "used", "lost", "idle")
     ]

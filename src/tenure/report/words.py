@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU
 
@@ -20,6 +20,10 @@ HOUR: Final = 3600
 
 _STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_HOURS = {CPU: "core", GPU: "GPU"}
+IN_BYTES: Final = frozenset({MEMORY, "ephemeral-storage"})
+"""Resources that are counted in bytes."""
+
 _LABELS = {CPU: "CPU", MEMORY: "memory", GPU: "GPU", MILLI_GPU: "GPU", "pods": "pods"}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -104,20 +108,44 @@ def bare_amount(resource: str, value: float, *, milli_gpu: bool = False) -> str:
 
 def resource_hours(resource: str, resource_seconds: float) -> str:
     """Write resource-seconds as they stand in a summary for people: ``13.5 GPU-hours``, ``2 core-hours``."""
-    if resource == MEMORY:
-        return f"{byte_size(resource_seconds / HOUR)}-hours"
-    name = {CPU: "core", GPU: "GPU"}.get(resource, resource)
-    hours = resource_seconds / HOUR
-    return f"{hours:,.1f}{_NO_BREAK}{name}-hours" if hours >= 0.1 else f"{_plain(hours)}{_NO_BREAK}{name}-hours"  # noqa: PLR2004
+    unit = HoursUnit.of(resource, resource_seconds)
+    return f"{unit.write(resource_seconds)}{_NO_BREAK}{unit.name}"
+
+
+class HoursUnit(NamedTuple):
+    """The unit in which resource-seconds are written: its name, its size, and whether it is one of bytes."""
+
+    name: str
+    size: float
+    is_bytes: bool
+
+    @classmethod
+    def of(cls, resource: str, resource_seconds: float) -> HoursUnit:
+        """Give the unit of a resource; of bytes, the largest of which there is at least 1 (of nothing: GiB-hours)."""
+        if resource not in IN_BYTES:
+            return cls(f"{_HOURS.get(resource, resource)}-hours", HOUR, is_bytes=False)
+        step = _step(resource_seconds / HOUR) if resource_seconds else _BYTES.index("GiB")
+        return cls(f"{_BYTES[step]}-hours", HOUR * 1024**step, is_bytes=True)
+
+    def write(self, resource_seconds: float) -> str:
+        """Write resource-seconds in this unit, without its name."""
+        hours = resource_seconds / self.size
+        return _plain(hours) if self.is_bytes or abs(hours) < 0.1 else f"{hours:,.1f}"  # noqa: PLR2004  what one decimal tells
 
 
 def byte_size(value: float) -> str:
     """Write bytes in the largest binary unit that leaves at least 1."""
-    unit = 0
-    while abs(value) >= 1024 and unit + 1 < len(_BYTES):  # noqa: PLR2004  binary units
+    step = _step(value)
+    return f"{_plain(value / 1024**step)}{_NO_BREAK}{_BYTES[step]}"
+
+
+def _step(value: float) -> int:
+    """Give the number of the largest binary unit that leaves at least 1."""
+    step = 0
+    while abs(value) >= 1024 and step + 1 < len(_BYTES):  # noqa: PLR2004  binary units
         value /= 1024
-        unit += 1
-    return f"{_plain(value)}{_NO_BREAK}{_BYTES[unit]}"
+        step += 1
+    return step
 
 
 def gpu_milli(held: Mapping[str, int]) -> int:
