@@ -102,6 +102,17 @@ def test_emptying_a_node_moves_what_is_on_it_to_where_there_is_room(client):
     get(client, "moves", 404, drain="gpu-9")
 
 
+def test_waves_have_the_numbers_of_the_command_and_max_is_called_so(client):
+    wider = replace(small(), nodes=(*small().nodes, node("gpu-3", cpu=2, gpu=1)))
+    with shown(wider) as wide:
+        assert get(wide, "moves", drain="gpu-2")["settled"]
+        page = wide.get("/moves", params={"drain": "gpu-2"}).text
+    assert "<h3>Wave 0</h3>" in page
+    assert "<h3>Wave 1</h3>" not in page
+    assert '<option value="max">max</option>' in client.get("/whatif").text
+    assert "</svg>max</li>" in client.get("/queues").text
+
+
 def test_pages_follow_each_other(client):
     whole = get(client, "workloads", sort="name")["workloads"]
     parts = [get(client, "workloads", sort="name", limit=1, offset=number)["workloads"] for number in range(5)]

@@ -40,7 +40,7 @@ def _bar(queue: Plain, resource: str, top: int) -> dict[str, Any]:
         (kind, WIDTH * value // top, f"{word} {bare(value, resource)}")
         for kind, word, value in (
             ("guaranteed", "guaranteed", values["guaranteed"]), ("fair", "fair share", values["fairShare"]),
-            ("max", "at most", values["max"]),
+            ("max", "max", values["max"]),
         )
         if value is not None
     ]  # fmt: skip
