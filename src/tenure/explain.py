@@ -15,6 +15,7 @@ from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.readable import weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
+from tenure.prospects import EvictionProspects
 from tenure.remedies import what_helps
 from tenure.rescheduler.memory import MOVING, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
@@ -107,7 +108,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         headline = _waiting_headline(after, played.before.now, len(placed))
         nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
         reasons = (*(nominated_tasks or pending.reasons), *_made_room(played, key))
-        helps = what_helps(reasons, after)
+        helps = what_helps(reasons, after, EvictionProspects(played.after, key).opens)
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:

@@ -8,6 +8,7 @@ from typing import Any
 from tenure.engine.plan import Reason
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
+from tenure.model.settings import Cause
 from tenure.model.workload import Phase, Workload
 
 Numbers = dict[str, Any]
@@ -18,12 +19,18 @@ MOST = 3
 """Names that are listed in one sentence."""
 
 
-def what_helps(reasons: Sequence[Reason], workload: Workload) -> tuple[str, ...]:
-    """Say what would help a workload, given why it waits; nothing is said twice."""
+Opens = Callable[[Cause, Sequence[str], str], bool]
+"""Whether, for a cause, a victim (namespace/name) could go once some shields are lifted from it."""
+
+
+def what_helps(reasons: Sequence[Reason], workload: Workload, opens: Opens = lambda *_: True) -> tuple[str, ...]:
+    """Say what would help a workload, given why it waits; nothing is said twice, nor what another rule would forbid."""
     found = []
     final = {r.code for r in reasons} & {"NeverFits"}  # no eviction helps then
     for reason in reasons:
-        if reason.code in (final or _HELP):
+        if reason.code == "ShieldedVictims" and not final:
+            found += _shields(reason.numbers, opens)
+        elif reason.code in (final or _HELP):
             found += _HELP[reason.code](reason.numbers, workload)
     return tuple(dict.fromkeys(found))
 
@@ -75,6 +82,8 @@ def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, 
     found = [amount_with_unit(amounts[name], name, milli_gpu=False) for name in resources if amounts.get(name)]
     if spec is not None and spec.gpu_share is not None and GPU in resources:
         found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
+    if "pods" in resources:  # each task asks for one, and none says so
+        found.append("1 pod slot")
     return " and ".join(found) or f"enough {' and '.join(resources)}"
 
 
@@ -89,7 +98,7 @@ def _for_the_others(workload: Workload) -> str:
 # -- shields ---------------------------------------------------------------------------------------------------------
 
 
-def _shields(n: Numbers, _: Workload) -> list[str]:
+def _shields(n: Numbers, opens: Opens) -> list[str]:
     """Say for each shield in the way what would lift it."""
     by_shield: dict[str, list[Numbers]] = {}
     for entry in n["shields"]:
@@ -98,14 +107,21 @@ def _shields(n: Numbers, _: Workload) -> list[str]:
     for shield, entries in sorted(by_shield.items()):
         ending = min((e for e in entries if e["until"] is not None), key=lambda e: e["until"], default=None)
         if ending is not None:
-            found.append(
-                f"for {n['cause']}, to wait until {ending['until']}: until then {shield} protects {ending['workload']}"
-            )
+            found.append(f"to wait until {ending['until']}: until then {shield} protects {ending['workload']}")
         elif shield in _LIFTED:
-            found.append(f"for {n['cause']}, {_LIFTED[shield].format(names=_names(entries))}")
+            found += _lifting(n["cause"], shield, entries, opens)
         else:
-            found.append(f"for {n['cause']}, another answer of the plugin {shield} about {_names(entries)}")
-    return found
+            found.append(f"another answer of the plugin {shield} about {_names(entries)}")
+    return [f"for {n['cause']}, {text}" for text in found]
+
+
+def _lifting(cause: Cause, shield: str, entries: Sequence[Numbers], opens: Opens) -> list[str]:
+    """Say what lifts a shield from victims that could go then; where none could, what lifts the next one as well."""
+    for shields, text in ((shield,), _LIFTED[shield]), *_LIFTED_AS_WELL.get(shield, ()):
+        free = [e for e in entries if opens(cause, shields, e["workload"])]
+        if free:
+            return [text.format(names=_names(free))]
+    return []
 
 
 def _names(entries: Sequence[Numbers]) -> str:
@@ -132,6 +148,13 @@ _LIFTED = {
 }
 """What would lift a shield that has no end, by its name."""
 
+_LIFTED_AS_WELL = {
+    "priority": [
+        (("priority", "preemptibility"), "a priority above that of {names} together with preemptible: true on it"),
+    ]
+}
+"""The same with another shield that stands behind it."""
+
 _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "OverMax": _less_in_queue,
     "BeyondGuaranteed": _more_guaranteed,
@@ -143,14 +166,13 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     ],
     "NextCycle": lambda _, __: ["the next cycle: nothing has to be done"],
     "NoRight": _a_right,
-    "ShieldedVictims": _shields,
     "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
     "CausePaused": lambda n, _: [f"to wait: {n['cause']} is paused until {n['pays']} at the latest"],
     "NotWorthYet": lambda n, _: [f"to wait: from {n['pays']} on, evictions by {n['cause']} pay for it"],
     "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],
     "OthersFirst": lambda n, _: [f"its turn, after {n['others']} other workloads, or a higher priority"],
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
-    "NoMoveHelps": lambda _, __: ["another node, or fewer pods that must not move"],
+    "NoMoveHelps": lambda n, _: ["another node" + ", or fewer pods that must not move" * bool(n["held"])],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
     "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.actions.helpers import GPU, MINUTE, changed, cluster, play, queue, runs, waits
+from tests.actions.helpers import GPU, MINUTE, changed, cluster, codes, play, queue, runs, waits
 
 from tenure.explain import explain_workload
 from tenure.model.settings import BudgetRule, DisruptionSettings
 
+FEWER = "fewer pods that must not move"
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
 STATE = cluster(QUEUES, [runs("victim", "b", ["n0"], gpus=4), waits("contender", "a", gpus=2)])
 
@@ -118,3 +119,48 @@ def test_what_never_fits_is_not_told_that_others_could_give_way():
     told = story(changed(FIXED, "contender", tasks=(replace(contender.tasks[0], spec=spec),)), "contender")
     assert "NeverFits" in [r.code for r in told.reasons]
     assert told.helps == ("a node without this obstacle: node selector: no waiting helps",)
+
+
+def test_a_slot_for_a_pod_is_named_where_there_is_none():
+    """No workload asks for one in so many words."""
+    state = cluster([queue("a")], [runs("victim", "a", ["n0"]), waits("contender", "a", priority=-1)])
+    full = replace(state, nodes=tuple(replace(n, allocatable={GPU: 4, "pods": 1}) for n in state.nodes))
+    (room, *_) = story(full, "contender").helps
+    assert room.startswith("one node that admits it and has 1 GPU and 1 pod slot free")
+
+
+def test_no_priority_is_asked_for_above_what_would_not_give_way_even_then():
+    work = [
+        runs("fixed", "a", ["n0"], gpus=2, preemptible=False, priority=5),
+        runs("other", "a", ["n0"], gpus=2),
+        waits("contender", "a", gpus=2),
+    ]
+    state = cluster([queue("a")], work)
+    assert "for preempt, a priority above that of default/other" in story(state, "contender").helps
+    assert codes(play(changed(state, "contender", priority=1)), "contender") == ["Nominated"]
+    alone = replace(
+        state, workloads=(changed(state, "fixed", priority=0).workloads[0], waits("contender", "a", gpus=4))
+    )
+    both = "for preempt, a priority above that of default/fixed together with preemptible: true on it"
+    assert [h for h in story(alone, "contender").helps if "preempt" in h] == [both]
+
+
+def test_preemptible_is_not_asked_for_where_a_guarantee_protects_as_well():
+    state = changed(FIXED, "b", guaranteed={GPU: 4000})
+    told = story(state, "contender")
+    assert "preemptibility" in said(told)
+    assert not [h for h in told.helps if "preemptible" in h]
+    assert not play(changed(state, "victim", preemptible=True)).steps
+
+
+@pytest.mark.parametrize(("held", "expected"), [(False, "another node"), (True, f"another node, or {FEWER}")])
+def test_fewer_pods_that_must_not_move_help_only_where_some_are_held(held, expected):
+    """Four GPUs are free on two nodes together, or one."""
+    work = [
+        runs("x", "a", ["n0"], gpus=2 if held else 4, preemptible=not held),
+        runs("y", "a", ["n1"], gpus=2 if held else 3, preemptible=not held),
+        waits("contender", "a", gpus=4, minutes=60),
+    ]
+    told = story(cluster([queue("a")], work, nodes=2, actions=("reschedule",)), "contender")
+    assert [r.code for r in told.reasons][-1] == "NoMoveHelps"
+    assert told.helps[-1] == expected

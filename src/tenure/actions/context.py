@@ -67,10 +67,10 @@ class Context:
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
                 self.paid, budget, self.memory, piece_memo(self.session), self.detailed, self.no_effect_passes,
             )  # fmt: skip
-            self.evictions.aftermath = Aftermath(self.evictions, self._causes())
+            self.evictions.aftermath = Aftermath(self.evictions, self.causes())
         return self.evictions
 
-    def _causes(self) -> dict[Cause, MakeRules]:
+    def causes(self) -> dict[Cause, MakeRules]:
         """Give what makes the rules of each cause that may follow from an eviction."""
         session = self.session
         return {

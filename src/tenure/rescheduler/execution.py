@@ -163,7 +163,7 @@ class TriggerExecution:
         certificate = replace(answer.certificate, cost=None, method="unknown", reason=why)
         self.report(keys, trigger, replace(answer, moves=(), landings=(), certificate=certificate), nodes=nodes)
         for key in keys:
-            self.state.obstacle(key, Reason("NoMoveHelps", f"no moves make room: {why}", {"cause": CAUSE}))
+            self.state.obstacle(key, Reason("NoMoveHelps", f"no moves make room: {why}", {"cause": CAUSE, "held": {}}))
 
     def _record(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
@@ -89,7 +89,7 @@ def _enough_in_all(action: TriggerExecution, workload: WorkloadState, step: Dema
     if action.state.detailed:
         each = zip(action.session.nodes.resources, room, step.amount, strict=False)
         short = [(name, have, need) for name, have, need in each if have < need]
-        _report(action, workload, _impossible(too_little(*short[0])), "")
+        _report(action, workload, _impossible(too_little(*short[0])))
     return False
 
 
@@ -114,16 +114,23 @@ def _impossible(reason: str) -> MoveAnswer:
 
 def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, before: int) -> None:
     """Say why no move helps, beside as many as are served before: the signal for an autoscaler."""
-    names, beside = "", ""
+    beside = ""
     if before:
         beside = f"; room is kept for {before} {'workload' if before == 1 else 'workloads'} served before"
-    if action.state.detailed:
-        counts = sorted(held(action.movable, [contender]).items())
-        names = ", ".join(f"{number} by {name}" for name, number in counts)
-    _report(action, contender, answer, beside + (f"; pods held where they are: {names}" if names else ""))
+    _report(action, contender, answer, beside, held(action.movable, [contender]) if action.state.detailed else {})
 
 
-def _report(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, external: str) -> None:
-    text = f"no moves make room: {answer.certificate.reason}{external}"
-    action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE}))
+def _report(
+    action: TriggerExecution,
+    contender: WorkloadState,
+    answer: MoveAnswer,
+    beside: str = "",
+    stay: Mapping[str, int] | None = None,
+) -> None:
+    """Say it with what is served before, and what had to ``stay`` where it is: how many pods by which rule."""
+    counts = dict(sorted((stay or {}).items()))
+    names = ", ".join(f"{number} by {name}" for name, number in counts.items())
+    text = f"no moves make room: {answer.certificate.reason}{beside}"
+    text += f"; pods held where they are: {names}" if names else ""
+    action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE, "held": counts}))
     action.report((contender.key,), "pending", answer)

@@ -1,0 +1,93 @@
+"""What evictions could do for one workload that waits if one obstacle were lifted: the rules themselves are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from tenure.actions.context import Context
+from tenure.cycle import Scheduler
+from tenure.engine.snapshot import session_of
+from tenure.engine.workloads import WorkloadState
+from tenure.model.cluster import Cluster
+from tenure.model.settings import Cause
+from tenure.shields.delay import evicts_never
+from tenure.shields.preemptibility import SHIELD as PREEMPTIBILITY
+from tenure.victims.pieces import held
+from tenure.victims.preconditions import may_move
+from tenure.victims.room_bounds import room_in_all
+from tenure.victims.rules import PRIORITY, CauseRules
+
+
+class EvictionProspects:
+    """The prospects of one workload that waits (namespace/name), as a cluster stands after a cycle.
+
+    Victims are looked at one by one, by what the rules say of them and what does not end by itself. Whether there is
+    room without them is not asked: that takes a search.
+    """
+
+    def __init__(self, cluster: Cluster, workload: str) -> None:
+        self.cluster = cluster
+        self.workload = workload
+
+    @cached_property
+    def _context(self) -> Context:
+        return Scheduler(session_of(self.cluster)).context
+
+    @property
+    def _contender(self) -> WorkloadState | None:
+        """The workload, if it waits for something that this scheduler places."""
+        found = self._context.session.workloads.get(self.workload)
+        return found if found is not None and found.leaf >= 0 and found.step is not None else None
+
+    def opens(self, cause: Cause, shields: Collection[str], victim: str) -> bool:
+        """Whether a victim could go once these shields are lifted from it; what cannot be told here counts as yes."""
+        contender, other = self._contender, self._context.session.workloads.get(victim)
+        known = {PRIORITY, PREEMPTIBILITY}.issuperset(shields)
+        if not known or contender is None or other is None or not other.occupied():
+            return True
+        rules = self._rules(cause, contender)
+        with _lifted(shields, contender, other):
+            return self._could_go(rules, contender, other)
+
+    def could_evict(self, cause: Cause) -> bool:
+        """Whether a cause might evict, or move, something for the workload if it acted."""
+        contender = self._contender
+        if contender is None or evicts_never(contender) or (cause == "consolidate" and not self._could_move(contender)):
+            return False
+        rules = self._rules(cause, contender)
+        running = (w for w in self._context.session.workloads.values() if w.leaf >= 0 and w.occupied())
+        return rules.contender_may() is None and any(
+            rules.concerns(w) and self._could_go(rules, contender, w) for w in running if w is not contender
+        )
+
+    def _could_move(self, contender: WorkloadState) -> bool:
+        session, step = self._context.session, contender.step
+        return step is not None and may_move(session) and room_in_all(session, step)
+
+    def _rules(self, cause: Cause, contender: WorkloadState) -> CauseRules:
+        shares = self._context.fairness.now()
+        return self._context.causes()[cause](contender, shares)
+
+    def _could_go(self, rules: CauseRules, contender: WorkloadState, victim: WorkloadState) -> bool:
+        session = self._context.session
+        amount = held(session, [t for t in victim.tasks if t.node >= 0])
+        refusal = rules.eligible(victim) or rules.may_take(victim, amount, core=True, owed=[])
+        plugins = self._context.evicting().plugins
+        refusal = refusal or plugins.filter(session, rules.cause, contender, victim)
+        return refusal is None or refusal.until is not None or refusal.core_only
+
+
+@contextmanager
+def _lifted(shields: Collection[str], contender: WorkloadState, victim: WorkloadState) -> Iterator[None]:
+    """Let shields be lifted from a victim for as long as the block lasts."""
+    before = contender.priority, victim.fixed
+    if PRIORITY in shields:
+        contender.priority = victim.priority + 1
+    if PREEMPTIBILITY in shields:
+        victim.fixed = False
+    try:
+        yield
+    finally:
+        contender.priority, victim.fixed = before
