@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
 from tenure.engine.snapshot import session_of
@@ -17,10 +18,16 @@ from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
 from tenure.prospects import EvictionProspects
 from tenure.remedies import what_helps
+from tenure.requeue.transactions import OF_QUEUES
 from tenure.rescheduler.memory import MOVING, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 
 PLACED = (Phase.BOUND, Phase.RUNNING)
+
+REQUEUE: Final = "requeue"
+
+MOST_PUT_OFF = 64
+"""Workloads that wait of which it is asked whether they would take a place by requeue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         headline = _waiting_headline(after, played.before.now, len(placed))
         nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
         reasons = (*(nominated_tasks or pending.reasons), *_made_room(played, key))
-        helps = what_helps(reasons, after, EvictionProspects(played.after, key).opens)
+        helps = what_helps(reasons, after, partial(EvictionProspects(played.after).opens, key))
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:
@@ -249,9 +256,7 @@ def _eligible(played: PlayThrough, key: str) -> list[Reason]:
         if entry.workload == key:
             since = "" if entry.since is None else f" since {format_time(entry.since)}"
             whom = ", ".join(entry.by)
-            text = (
-                f"eligible{since} (nominated by {whom}), it still runs because no more deserving workload would start"
-            )
+            text = f"eligible{since} (nominated by {whom}), it still runs because {_why_not_requeued(played, key)}"
             numbers = {"since": None if entry.since is None else format_time(entry.since), "by": list(entry.by)}
             found.append(Reason("RequeueEligible", text, numbers))
     for skip in played.requeue.skipped:
@@ -260,6 +265,31 @@ def _eligible(played: PlayThrough, key: str) -> list[Reason]:
             found.append(Reason("RequeueSkipped", text, {"plugin": skip.plugin, "reason": skip.reason}))
     reports = dict.fromkeys(played.requeue.reports.get(key, ()))
     return found + [Reason("InvalidSetting", text) for text in reports]
+
+
+def _why_not_requeued(played: PlayThrough, key: str) -> str:
+    """Say why a workload that may be requeued runs on: what keeps those back that would take its place, if any."""
+    if any(s.workload == key and s.cause == REQUEUE for s in played.shadow):
+        return "requeue is in shadow, and evicts nothing"
+    if any(s.workload == key and s.cause == REQUEUE and s.action == "notice" for s in played.steps):
+        return "its notice is not over"
+    prospects = EvictionProspects(played.after)
+    put_off = [(p.workload, r) for p in played.pending for r in p.reasons if _puts_requeue_off(r)][:MOST_PUT_OFF]
+    put_off.sort(key=lambda entry: key not in entry[1].numbers.get("workloads", ()))
+    for contender, reason in put_off:
+        if key in reason.numbers.get("workloads", ()) or prospects.could_take(contender, REQUEUE, key):
+            return f"{contender}, which could take its place, has to wait: {reason.message}"
+    for refused in played.refused:
+        if refused.workload == key and refused.cause == REQUEUE and refused.shield not in OF_QUEUES:
+            return f"{refused.shield} protects it from {refused.beneficiary}"
+    return "no more deserving workload would start"
+
+
+def _puts_requeue_off(reason: Reason) -> bool:
+    """Whether a reason of a workload that waits is that nothing is requeued for it yet."""
+    return reason.code == "PreemptionDelay" or (
+        reason.code in {"NotWorthYet", "CausePaused"} and reason.numbers["cause"] == REQUEUE
+    )
 
 
 def _likely_to_end(played: PlayThrough, workload: Workload) -> list[Reason]:

@@ -1,4 +1,4 @@
-"""What evictions could do for one workload that waits if one obstacle were lifted: the rules themselves are asked."""
+"""What evictions could do for a workload that waits if one obstacle were lifted: the rules themselves are asked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tenure.actions.context import Context
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import WorkloadState
+from tenure.fairness.current import CurrentShares
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
@@ -21,54 +22,62 @@ from tenure.victims.rules import PRIORITY, CauseRules
 
 
 class EvictionProspects:
-    """The prospects of one workload that waits (namespace/name), as a cluster stands after a cycle.
+    """The prospects of workloads that wait (namespace/name), as a cluster stands after a cycle.
 
     Victims are looked at one by one, by what the rules say of them and what does not end by itself. Whether there is
     room without them is not asked: that takes a search.
     """
 
-    def __init__(self, cluster: Cluster, workload: str) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.workload = workload
 
     @cached_property
     def _context(self) -> Context:
         return Scheduler(session_of(self.cluster)).context
 
-    @property
-    def _contender(self) -> WorkloadState | None:
-        """The workload, if it waits for something that this scheduler places."""
-        found = self._context.session.workloads.get(self.workload)
-        return found if found is not None and found.leaf >= 0 and found.step is not None else None
+    @cached_property
+    def _shares(self) -> CurrentShares:
+        return self._context.fairness.now()
 
-    def opens(self, cause: Cause, shields: Collection[str], victim: str) -> bool:
+    def opens(self, contender: str, cause: Cause, shields: Collection[str], victim: str) -> bool:
         """Whether a victim could go once these shields are lifted from it; what cannot be told here counts as yes."""
-        contender, other = self._contender, self._context.session.workloads.get(victim)
+        waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
         known = {PRIORITY, PREEMPTIBILITY}.issuperset(shields)
-        if not known or contender is None or other is None or not other.occupied():
+        if not known or waiting is None or running is None or not running.occupied():
             return True
-        rules = self._rules(cause, contender)
-        with _lifted(shields, contender, other):
-            return self._could_go(rules, contender, other)
+        rules = self._rules(cause, waiting)
+        with _lifted(shields, waiting, running):
+            return self._could_go(rules, waiting, running)
 
-    def could_evict(self, cause: Cause) -> bool:
-        """Whether a cause might evict, or move, something for the workload if it acted."""
-        contender = self._contender
-        if contender is None or evicts_never(contender) or (cause == "consolidate" and not self._could_move(contender)):
+    def could_take(self, contender: str, cause: Cause, victim: str) -> bool:
+        """Whether the rules of a cause and shields let a victim go for a contender."""
+        waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
+        if waiting is None or running is None or waiting is running:
             return False
-        rules = self._rules(cause, contender)
+        return self._could_go(self._rules(cause, waiting), waiting, running)
+
+    def could_evict(self, contender: str, cause: Cause) -> bool:
+        """Whether a cause might evict, or move, something for a contender if it acted."""
+        waiting = self._waiting(contender)
+        if waiting is None or evicts_never(waiting) or (cause == "consolidate" and not self._could_move(waiting)):
+            return False
+        rules = self._rules(cause, waiting)
         running = (w for w in self._context.session.workloads.values() if w.leaf >= 0 and w.occupied())
         return rules.contender_may() is None and any(
-            rules.concerns(w) and self._could_go(rules, contender, w) for w in running if w is not contender
+            rules.concerns(w) and self._could_go(rules, waiting, w) for w in running if w is not waiting
         )
+
+    def _waiting(self, workload: str) -> WorkloadState | None:
+        """Give a workload, if it waits for something that this scheduler places."""
+        found = self._context.session.workloads.get(workload)
+        return found if found is not None and found.leaf >= 0 and found.step is not None else None
 
     def _could_move(self, contender: WorkloadState) -> bool:
         session, step = self._context.session, contender.step
         return step is not None and may_move(session) and room_in_all(session, step)
 
     def _rules(self, cause: Cause, contender: WorkloadState) -> CauseRules:
-        shares = self._context.fairness.now()
-        return self._context.causes()[cause](contender, shares)
+        return self._context.causes()[cause](contender, self._shares)
 
     def _could_go(self, rules: CauseRules, contender: WorkloadState, victim: WorkloadState) -> bool:
         session = self._context.session

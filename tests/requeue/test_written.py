@@ -11,6 +11,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.explain import explain_workload
+from tenure.model.settings import BudgetRule, DisruptionSettings, PatienceRule, WorthSettings
 from tenure.model.workload import Phase
 from tenure.playthrough import play
 from tenure.report.plan_json import plan_json
@@ -105,3 +106,37 @@ def test_explain_tells_the_owner_since_when_it_is_eligible():
     story = "\n".join(explain_workload(play(given), given.workloads[0]).lines())
     assert "eligible since 2027-01-15T07:00:00Z" in story
     assert "it still runs because no more deserving workload would start" in story
+
+
+def why_it_runs(given, name="old"):
+    """Why a workload that may be requeued runs on, as its owner is told."""
+    played = play(given)
+    item = next(w for w in played.after.workloads if w.name == name)
+    (reason,) = [r for r in explain_workload(played, item).reasons if r.code == "RequeueEligible"]
+    return reason.message.partition("it still runs because ")[2]
+
+
+PATIENT = WorthSettings(patience={"requeue": PatienceRule()})
+
+
+def test_explain_names_who_waits_until_an_eviction_pays_for_each_whose_place_it_could_take():
+    """Of two that may be requeued the reason of who waits names one, and the other could go for it as well."""
+    given = one_node(overdue("a", gpu=2), overdue("b", gpu=2, ran=7300), waiting(gpu=2), worth=PATIENT)
+    (reason,) = [r for p in play(given).pending for r in p.reasons if r.code == "NotWorthYet"]
+    for name in "ab":
+        assert why_it_runs(given, name) == f"default/new, which could take its place, has to wait: {reason.message}"
+    given = one_node(overdue("a", gpu=4), overdue("up", gpu=2, on="m", priority=60), waiting(gpu=2), worth=PATIENT)
+    given = replace(given, nodes=(*given.nodes, replace(given.nodes[0], name="m", allocatable={"nvidia.com/gpu": 2})))
+    assert why_it_runs(given, "up") == "no more deserving workload would start"
+
+
+def test_explain_says_what_else_keeps_a_more_deserving_workload_from_its_place():
+    delayed = one_node(overdue(), replace(waiting(), preemption_delay=HOUR))
+    assert "default/new, which could take its place, has to wait: its preemption delay of 1h" in why_it_runs(delayed)
+    assert "PreemptionDelay" in [r.code for p in play(delayed).pending for r in p.reasons]
+    budget = DisruptionSettings(budgets=(BudgetRule(name="none", max_evictions=0, per=HOUR),))
+    assert why_it_runs(one_node(overdue(), waiting(), disruption=budget)) == "budget protects it from default/new"
+    shadow = one_node(overdue(), waiting(), modes={"requeue": "shadow"})
+    assert why_it_runs(shadow) == "requeue is in shadow, and evicts nothing"
+    told = one_node(replace(overdue(), eviction_notice=MINUTE), waiting())
+    assert why_it_runs(told) == "its notice is not over"

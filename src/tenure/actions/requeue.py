@@ -13,6 +13,7 @@ from tenure.nominators.contract import NominationContext, NominatorFindings
 from tenure.requeue.candidates import in_order, union
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.transactions import RequeueTransactions
+from tenure.shields.delay import delay, told
 from tenure.victims.preconditions import anyone_waits, queues_contend
 
 MOST_REPORTED = 100
@@ -67,6 +68,9 @@ class _Requeue:
     def _transact(self, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         context, session = self.context, self.context.session
         state = context.evicting()
+        for workload in session.waiting.all() if context.detailed else ():
+            if (refusal := delay(session, workload)) is not None:
+                state.obstacle(workload.key, told(refusal))
         candidates = [c for c in in_order(session, shares, outcome.nominations) if c.workload.key not in state.moved]
         self.memory.position = RequeueTransactions(state, self.memory.pending_index, shares, candidates, outcome).run(
             self.memory.position

@@ -6,6 +6,7 @@ eviction, so that an autoscaler can act first (spec: reclaim).
 
 from __future__ import annotations
 
+from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -39,3 +40,11 @@ def delay(session: Session, contender: WorkloadState) -> Refusal | None:
         return None
     text = f"its preemption delay of {format_duration(wait)} has not passed: until then nothing is evicted for it"
     return Refusal(SHIELD, text, until)
+
+
+def told(refusal: Refusal) -> Reason:
+    """Give such a refusal as the reason why nothing is evicted for the workload."""
+    if refusal.until is None:
+        return Reason("NeverPreempts", refusal.message)
+    code = "AwaitsNodes" if refusal.shield == AWAITED else "PreemptionDelay"
+    return Reason(code, refusal.message, {"until": format_time(refusal.until)})

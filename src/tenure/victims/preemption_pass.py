@@ -18,11 +18,10 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
-from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
-from tenure.shields.delay import AWAITED, delay
+from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import NotYet, waits_since
@@ -196,12 +195,7 @@ class PreemptionPass:
             return False
         refusal = delay(self.session, workload)
         if refusal is not None:
-            if refusal.until is None:
-                state.obstacle(workload.key, Reason("NeverPreempts", refusal.message))
-            else:
-                numbers = {"until": format_time(refusal.until)}
-                code = "AwaitsNodes" if refusal.shield == AWAITED else "PreemptionDelay"
-                state.obstacle(workload.key, Reason(code, refusal.message, numbers))
+            state.obstacle(workload.key, told(refusal))
             state.wake_at(refusal.until)
             return False
         return True
