@@ -10,6 +10,7 @@ from typing import Any, Final
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import survival
+from tenure.idle_causes import idle_causes
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
@@ -114,8 +115,10 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
         nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
-        reasons = (*(nominated_tasks or pending.reasons), *_made_room(played, key))
-        helps = what_helps(reasons, after, partial(EvictionProspects(played.after).opens, key))
+        prospects = EvictionProspects(played.after)
+        obstacles = nominated_tasks or (*pending.reasons, *idle_causes(played, key, pending.reasons, prospects))
+        reasons = (*obstacles, *_made_room(played, key))
+        helps = what_helps(reasons, after, partial(prospects.opens, key))
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:

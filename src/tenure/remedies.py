@@ -95,6 +95,13 @@ def _for_the_others(workload: Workload) -> str:
     return f", and as much for each of the {core} tasks that start together"
 
 
+def _an_acting_cause(n: Numbers, _: Workload) -> list[str]:
+    cause = n["cause"]
+    if n["idle"] == "unlisted":
+        return [f"for {cause}, {cause} among the actions (scheduler.actions)"]
+    return [f"for {cause}, the mode enforce (scheduler.modes.{cause})"]
+
+
 # -- shields ---------------------------------------------------------------------------------------------------------
 
 
@@ -169,8 +176,13 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
     "CausePaused": lambda n, _: [f"to wait: {n['cause']} is paused until {n['pays']} at the latest"],
     "NotWorthYet": lambda n, _: [f"to wait: from {n['pays']} on, evictions by {n['cause']} pay for it"],
+    "CauseIdle": _an_acting_cause,
+    "NeverPreempts": lambda _, __: ["a preemptionPolicy other than Never, of its own or of its priority class"],
     "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],
     "OthersFirst": lambda n, _: [f"its turn, after {n['others']} other workloads, or a higher priority"],
+    "SearchGaveUp": lambda n, _: [
+        f"to wait: the search for victims by {n['cause']} begins anew once something that runs or waits has changed"
+    ],
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda n, _: ["another node" + ", or fewer pods that must not move" * bool(n["held"])],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
@@ -180,3 +192,6 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
     "Nominated": lambda _, __: ["to wait: the tasks that hold its room have to leave first"],
 }
+
+REMEDIED = frozenset(_HELP) | {"ShieldedVictims"}
+"""Codes of the reasons of which it is said what would help."""

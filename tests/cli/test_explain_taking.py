@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.actions.helpers import GPU, MINUTE, changed, cluster, codes, play, queue, runs, waits
 
 from tenure.explain import explain_workload
 from tenure.model.settings import BudgetRule, DisruptionSettings
+from tenure.remedies import REMEDIED
 
 FEWER = "fewer pods that must not move"
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
@@ -164,3 +167,59 @@ def test_fewer_pods_that_must_not_move_help_only_where_some_are_held(held, expec
     told = story(cluster([queue("a")], work, nodes=2, actions=("reschedule",)), "contender")
     assert [r.code for r in told.reasons][-1] == "NoMoveHelps"
     assert told.helps[-1] == expected
+
+
+def idle(told):
+    """What is said of causes that do not act."""
+    return [r.message for r in told.reasons if r.code == "CauseIdle"]
+
+
+def test_a_cause_that_does_not_act_and_could_help_is_named_with_what_sets_it_to_work():
+    """Off, not among the actions, or in shadow, where it is known whom it would evict."""
+    off = replace(STATE, settings=replace(STATE.settings, modes={"reclaim": "off"}))
+    told = story(off, "contender")
+    assert idle(told) == ["reclaim is off, so it evicts nothing for it"]
+    assert "for reclaim, the mode enforce (scheduler.modes.reclaim)" in told.helps
+    told = story(replace(STATE, settings=replace(STATE.settings, actions=("allocate", "preempt"))), "contender")
+    assert idle(told) == ["reclaim is not among the actions, so it evicts nothing for it"]
+    assert "for reclaim, reclaim among the actions (scheduler.actions)" in told.helps
+    shadow = replace(STATE, settings=replace(STATE.settings, modes={"reclaim": "shadow"}))
+    told = story(shadow, "contender")
+    assert idle(told) == ["reclaim is in shadow: it would evict default/victim for it, and only records that"]
+    assert "for reclaim, the mode enforce (scheduler.modes.reclaim)" in told.helps
+
+
+def test_a_cause_that_does_not_act_is_not_named_where_its_rules_would_open_nothing():
+    """It has no right, the victim is protected or of no lower priority, or nothing is to be evicted for it."""
+    work = [runs("victim", "a", ["n0"], gpus=4), waits("contender", "a", gpus=2)]
+    inside = cluster([queue("a")], work, actions=("allocate",))
+    assert not idle(story(inside, "contender"))
+    higher = changed(inside, "contender", priority=1)
+    assert idle(story(higher, "contender")) == ["preempt is not among the actions, so it evicts nothing for it"]
+    assert not idle(story(changed(higher, "contender", preemption_policy="Never"), "contender"))
+    none = replace(STATE, settings=replace(STATE.settings, actions=("allocate",)))
+    assert not idle(story(changed(none, "a", guaranteed={GPU: 0}, weight={GPU: 0}), "contender"))
+    assert not idle(story(changed(none, "victim", preemptible=False), "contender"))
+
+
+def test_a_move_that_could_help_is_named_where_neither_cause_that_moves_acts():
+    work = [runs("x", "a", ["n0"], gpus=2), runs("y", "a", ["n1"], gpus=2), waits("contender", "a", gpus=4)]
+    state = cluster([queue("a")], work, nodes=2, actions=("allocate", "preempt"))
+    assert idle(story(state, "contender")) == ["consolidate is not among the actions, so it moves nothing for it"]
+    moving = replace(state, settings=replace(state.settings, actions=("allocate", "reschedule")))
+    assert not idle(story(moving, "contender"))
+
+
+def test_whoever_lets_nothing_be_evicted_for_it_is_told_what_says_so():
+    never = changed(EQUAL, "contender", preemption_policy="Never", priority=1)
+    told = story(never, "contender")
+    assert "NeverPreempts" in [r.code for r in told.reasons]
+    assert "a preemptionPolicy other than Never, of its own or of its priority class" in told.helps
+
+
+def test_each_reason_that_an_eviction_is_not_made_has_a_remedy():
+    """Those that say that moves are under way or dearer, and what is promised, need none."""
+    none = {"CheaperVictims", "MovesUnderWay", "MadeRoom"}
+    text = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
+    reasons = text.partition("\n## Reasons\n")[2]
+    assert set(re.findall(r"^\| `(\w+)` \|", reasons, re.MULTILINE)) - none == REMEDIED
