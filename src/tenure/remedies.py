@@ -190,7 +190,10 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],
     "DevicesNotReady": lambda _, __: ["its resource claims, and the device classes that these name"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
-    "Nominated": lambda _, __: ["to wait: the tasks that hold its room have to leave first"],
+    "AllocateIdle": lambda _, __: ["allocate among the actions (scheduler.actions)"],
+    "Nominated": lambda n, _: [
+        f"to wait: {'the tasks that hold its room have' if n['held'] else 'what of it moves has'} to leave first"
+    ],
 }
 
 REMEDIED = frozenset(_HELP) | {"ShieldedVictims"}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
+from tenure.explain import explain_workload
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
@@ -80,7 +81,39 @@ def test_the_second_of_two_is_told_that_room_is_kept_for_the_first():
     reasons = {p.workload: [r.message for r in p.reasons if r.code == "NoMoveHelps"] for p in played.pending}
     (told,) = reasons["default/later"]
     assert told.startswith("no moves make room: ")
-    assert told.endswith("; room is kept for 1 workload served before")
+    kept = "; room is kept for 1 workload served before"
+    assert told.endswith(kept)
+    (failed,) = [m for m in played.moves if not m.feasible]
+    assert failed.reason.endswith(kept), "where the plan is read alone as well"
+
+
+def reasons(played, name):
+    return [(r.code, r.message) for p in played.pending if p.workload == f"default/{name}" for r in p.reasons]
+
+
+def starts(played, name):
+    return next(p.estimated_start for p in played.pending if p.workload == f"default/{name}")
+
+
+def test_what_moves_to_free_room_waits_for_its_own_end_and_who_takes_its_place_for_that_room():
+    """Both start once the pod has ended, after its grace period."""
+    played = play(pieces())
+    assert reasons(played, "young") == [("Nominated", "it is nominated to a; it has not ended on b yet")]
+    assert reasons(played, "big") == [("Nominated", "it is nominated to b; the room there is not free yet")]
+    assert starts(played, "young") == starts(played, "big") == NOW + 30 * SECOND
+    later = play(played.after)
+    told = explain_workload(later, next(w for w in later.after.workloads if w.name == "young"))
+    assert told.helps == ("to wait: what of it moves has to leave first",)
+
+
+def test_what_fits_is_not_told_that_the_next_cycle_places_it_where_none_does():
+    """`tenure reschedule` plays no allocate."""
+    made = pieces()
+    alone = replace(made, settings=replace(made.settings, actions=("reschedule",)))
+    small = replace(alone, workloads=(*alone.workloads[:2], workload("small", of=spec(cpu=1))))
+    ((code, text),) = reasons(play(small), "small")
+    assert (code, "the next cycle" in text) == ("AllocateIdle", False)
+    assert "allocate, which places all in order, is not among the actions" in text
 
 
 @pytest.mark.parametrize(

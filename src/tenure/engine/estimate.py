@@ -96,11 +96,16 @@ def _release(end: int, tasks: list[TaskState]) -> Release:
 
 
 def _promised_start(session: Session, workload: WorkloadState) -> int | None:
-    """When what terminates on the nodes that a workload was promised has left; None if something is stuck there."""
-    nodes = {t.nominated for t in workload.tasks if t.nominated >= 0}
+    """When what terminates on the nodes that a workload was promised, and what of it moves, has left.
+
+    None if something is stuck there.
+    """
+    promised = [t for t in workload.tasks if t.nominated >= 0]
+    nodes = {t.nominated for t in promised}
     if any(session.nodes.awaited[node] for node in nodes):
         return None
     leaving = [t for node in nodes for t in session.on_node[node] if going(t, node)]
+    leaving += [t for t in promised if t.leaving >= 0]
     if not nodes or any(t.stuck for t in leaving):
         return None
     return max([session.now, *(session.leaves_at(t) for t in leaving)])

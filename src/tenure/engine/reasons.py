@@ -2,7 +2,7 @@
 
 Codes: ``Gated``, ``NotEnoughTasks``, ``Unsupported``, ``OverMax``, ``BeyondGuaranteed``, ``NeverFits``,
 ``NoNodeFits``, ``NoRoomTogether``, ``Reserved``, ``NextCycle``, ``Nominated``, ``AwaitsNodes``, ``VolumeNotReady``,
-``DevicesNotReady``.
+``DevicesNotReady``, ``AllocateIdle``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from tenure.engine.classes import TaskClass
 from tenure.engine.device_reasons import missing_devices, tied_by_devices
+from tenure.engine.evictions import going
 from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
@@ -54,6 +55,9 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
 
 
 def _fits_after_all(session: Session) -> Reason:
+    if "allocate" not in session.settings.actions:
+        text = "it fits if none before it takes the room; allocate, which places all in order, is not among the actions"
+        return Reason("AllocateIdle", text)
     if session.settings.backfill == "easy":
         return Reason("Reserved", "it fits, but it would delay an earlier workload that has a reservation")
     return Reason("NextCycle", "it fits now that other workloads were placed or evicted; the next cycle places it")
@@ -64,8 +68,18 @@ def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     if coming:
         return _awaits(session, [session.nodes.nodes[node] for node in coming])
     where = sorted({session.nodes.names[t.nominated] for t in tasks})
-    text = f"it is nominated to {_listed(where)}; the room there is not free yet"
-    return Reason("Nominated", text, {"nodes": where, "tasks": len(tasks)})
+    leaves = sorted({session.nodes.names[t.leaving] for t in tasks if t.leaving >= 0})
+    held = any(t.leaving < 0 for t in tasks) or _others_leave(session, tasks)
+    awaited = [f"it has not ended on {_listed(leaves)} yet"] * bool(leaves) + ["the room there is not free yet"] * held
+    text = f"it is nominated to {_listed(where)}; {', and '.join(awaited)}"
+    numbers = {"nodes": where, "tasks": len(tasks), "leaves": leaves, "held": held}
+    return Reason("Nominated", text, numbers)
+
+
+def _others_leave(session: Session, tasks: list[TaskState]) -> bool:
+    """Whether something else terminates where tasks are nominated."""
+    on_nodes = ((t, node) for node in {t.nominated for t in tasks} for t in session.on_node[node])
+    return any(going(t, node) for t, node in on_nodes if t not in tasks)
 
 
 def _awaits(session: Session, nodes: list[Node]) -> Reason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
@@ -114,23 +115,20 @@ def _impossible(reason: str) -> MoveAnswer:
 
 def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, before: int) -> None:
     """Say why no move helps, beside as many as are served before: the signal for an autoscaler."""
-    beside = ""
     if before:
         beside = f"; room is kept for {before} {'workload' if before == 1 else 'workloads'} served before"
-    _report(action, contender, answer, beside, held(action.movable, [contender]) if action.state.detailed else {})
+        certificate = replace(answer.certificate, reason=answer.certificate.reason + beside)
+        answer = replace(answer, certificate=certificate)
+    _report(action, contender, answer, held(action.movable, [contender]) if action.state.detailed else {})
 
 
 def _report(
-    action: TriggerExecution,
-    contender: WorkloadState,
-    answer: MoveAnswer,
-    beside: str = "",
-    stay: Mapping[str, int] | None = None,
+    action: TriggerExecution, contender: WorkloadState, answer: MoveAnswer, stay: Mapping[str, int] | None = None
 ) -> None:
-    """Say it with what is served before, and what had to ``stay`` where it is: how many pods by which rule."""
+    """Say it with what had to ``stay`` where it is: how many pods by which rule."""
     counts = dict(sorted((stay or {}).items()))
     names = ", ".join(f"{number} by {name}" for name, number in counts.items())
-    text = f"no moves make room: {answer.certificate.reason}{beside}"
+    text = f"no moves make room: {answer.certificate.reason}"
     text += f"; pods held where they are: {names}" if names else ""
     action.state.obstacle(contender.key, Reason("NoMoveHelps", text, {"cause": CAUSE, "held": counts}))
     action.report((contender.key,), "pending", answer)
