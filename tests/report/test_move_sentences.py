@@ -1,9 +1,13 @@
-"""Nothing is said of moves where there are none."""
+"""What is said of moves: nothing where there are none, and once what is the same of many workloads."""
+
+import re
 
 import pytest
 from tests.report.plans import before
 
 from tenure.report.plan_page import plan_page
+from tenure.report.plan_text import plan_text
+from tenure.report.tables import Terminal
 
 STEP = {"workload": "default/a", "task": "a-0", "from": "n0", "to": "n1", "mode": "evict-first"}
 
@@ -15,3 +19,37 @@ def test_a_page_tells_of_waves_only_where_something_moves(waves, is_told):
             "certificate": certificate}  # fmt: skip
     plan = {"now": "2026-11-20T10:00:00Z", "steps": [], "pending": [], "queues": [], "moves": [move]}
     assert ("the moves of a wave may be made at once" in plan_page(before(), before(), plan)) == is_told
+
+
+def outcome(name, reason, waves=()):
+    certificate = {"cost": 2.0 if waves else None, "lowerBound": 2.0, "gap": None, "method": "exact", "reason": reason}
+    return {"for": [f"default/{name}"], "trigger": "pending", "feasible": bool(waves), "waves": list(waves),
+            "certificate": certificate}  # fmt: skip
+
+
+def many():
+    """Forty workloads in vain for three reasons, and the last plan is one that moves something."""
+    vain = [outcome(f"w{number}", f"{number % 3} are free") for number in range(40)]
+    moves = [*vain, outcome("big", "", [[STEP] * 4])]
+    return {"now": "2026-11-20T10:00:00Z", "steps": [], "pending": [], "queues": [], "moves": moves}
+
+
+def told(plan, top=None):
+    return " ".join(plan_text(plan, Terminal(100), top).split())
+
+
+def test_outcomes_that_are_the_same_are_one_paragraph_with_their_number_and_the_first_names():
+    text = told(many())
+    assert "For 14 workloads (default/w0; default/w3; default/w6; and 11 more) (pending): no moves make" in text
+    assert len(re.findall("no moves make room", text)) == 3
+    assert "For default/big (pending): 4 moves in 1 wave." in text
+    assert "more outcome" not in text
+    assert plan_page(before(), before(), many()).count("no moves make room") == 3
+
+
+def test_as_many_outcomes_are_told_as_were_asked_for_first_those_that_move_something():
+    text = told(many(), 2)
+    assert "For default/big (pending): 4 moves in 1 wave." in text
+    assert "MOVES (THE FIRST 2 OF 4)" in text
+    assert len(re.findall("no moves make room", text)) == 1
+    assert "2 more outcomes of looking for moves for 26 workloads: --top 0 shows all." in text

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tenure.report.plan_summary import LARGE, TOP, is_large, of_some
+from tenure.report.plan_summary import LARGE, TOP, is_large, of_some, summary
 
 NODES, GANGS = 1000, 120
 
@@ -37,7 +37,7 @@ def test_a_large_plan_is_summed_up_before_it_is_told(run_command, file, monkeypa
     assert f"the first {TOP} of 1,000" in out.lower()
     assert "--workload" in out
     assert len(out.splitlines()) < 200
-    named = [word.strip(".,;") for word in out.split() if "gang" in word]
+    named = [word.strip("(.,;") for word in out.split() if "gang" in word]
     assert not [word for word in named if not re.fullmatch(r"team/gang-[0-9]+|gang-[0-9]+-[0-9]+", word)]
     assert max(map(len, out.splitlines())) <= 60
     assert LARGE < 1000
@@ -71,6 +71,19 @@ def test_what_is_not_there_is_told(run_command, file, option, value, code):
 def test_a_pipe_is_coloured_only_where_that_is_said(run_command, file, color, colored):
     _, out, _ = run_command("plan", file, "--top", "3", "--color", color)
     assert ("\x1b[32mbind" in out) is colored
+
+
+def test_what_waits_is_counted_at_each_of_its_reasons():
+    """The first reason is the same of all; what differs are the others."""
+    codes = {"a": ["NoNodeFits"], "b": ["NoNodeFits", "NoRight"], "c": ["NoNodeFits", "NoRight", "NoRight"], "d": []}
+    pending = [
+        {"workload": name, "reasons": [{"code": code, "message": f"{code} of {name}"} for code in of]}
+        for name, of in codes.items()
+    ]
+    (table,) = summary({"steps": [], "pending": pending})
+    assert table.rows == [
+        ("NoNodeFits", "3", "a", "NoNodeFits of a"), ("NoRight", "2", "b", "NoRight of b"), ("", "1", "d", "")
+    ]  # fmt: skip
 
 
 def test_pods_of_other_schedulers_count_as_well():

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 )
 @click.option("--workload", metavar="NS/NAME", help="Print only what concerns this workload.")
 @click.option(
-    "--top", type=click.IntRange(0), metavar="N", help="Rows of each table; 0: all. Default: all of a small plan."
+    "--top",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Rows of each table, and plans of moves; 0: all. Default: all of a small plan.",
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Colours: where the terminal shows them and NO_COLOR is not set, or as said.")  # fmt: skip

@@ -16,12 +16,10 @@ from tenure.report.plan_picture import nodes_picture
 from tenure.report.plan_rows import (
     QueueBar,
     Rows,
-    all_moves,
     all_rows,
     headline,
-    move_sentence,
     queue_bars,
-    waves,
+    told_moves,
 )
 from tenure.report.plot import num
 from tenure.report.quota_plot import quota_section
@@ -106,10 +104,9 @@ def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
 
 def _moves(result: dict[str, Any]) -> str:
     parts, some = [], False
-    for move in all_moves(result):
-        rows = waves(move)
+    for sentence, rows in told_moves(result)[0]:
         some = some or bool(rows.rows)
-        parts.append(f"<p>{escape(move_sentence(move))}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
+        parts.append(f"<p>{escape(sentence)}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
     caption = "Wave by wave; the moves of a wave may be made at once." if some else ""
     return section("Moves", caption, *parts, name="moves") if parts else ""
 

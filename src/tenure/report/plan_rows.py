@@ -22,6 +22,9 @@ SAME = "the same"
 COST = "cost (h)"
 """Heading of disruption costs, in weighted hours (`tenure.model.readable.weighted_hours`)."""
 
+MOST_NAMED = 3
+"""Of many that are alike so many are named, and the others counted."""
+
 _DONE = {
     "evict": "eviction",
     "bind": "binding",
@@ -200,7 +203,7 @@ def refused(plan: Plan) -> Rows:
     )
 
 
-def _first_of(names: Sequence[str], most: int = 3) -> str:
+def _first_of(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """List names, or the first ones and how many more there are."""
     listed = list(dict.fromkeys(names))
     if len(listed) <= most + 1:
@@ -269,6 +272,31 @@ def requeue(plan: Plan) -> Rows:
     return Rows("Requeue", ("workload", "state", "by"), rows, wide=("by", "workload"))
 
 
+def told_moves(plan: Plan, most: int = 0) -> tuple[list[tuple[str, Rows]], str]:
+    """Say of each plan of moves what `move_sentence` says, with its waves; those that say the same are one.
+
+    Where there are more than ``most`` (0: give all), what moves something is told first, and the text says what is
+    left out; it is empty where nothing is.
+    """
+    told: dict[tuple[int, str], list[Plan]] = {}
+    for place, move in enumerate(all_moves(plan)):
+        alone = move.get("waves") or not move.get("for")
+        told.setdefault((place, "") if alone else (-1, move_sentence({**move, "for": ()})), []).append(move)
+    found = [{**alike[0], "for": [name for move in alike for name in move.get("for") or ()]} for alike in told.values()]
+    if most and len(found) > most:
+        found.sort(key=lambda move: not move.get("waves"))
+    shown = found[:most] if most else found
+    return [(move_sentence(move), waves(move)) for move in shown], _untold(found[len(shown) :])
+
+
+def _untold(moves: Sequence[Plan]) -> str:
+    if not moves:
+        return ""
+    whom = len({name for move in moves for name in move["for"]})
+    about = f" for {count(whom, 'workload')}" if whom else ""
+    return f"{count(len(moves), 'more outcome')} of looking for moves{about}: --top 0 shows all."
+
+
 def move_sentence(move: Plan) -> str:
     """Say for which workload tasks are moved, and how good the plan is."""
     trigger = move.get("trigger", "")
@@ -292,9 +320,10 @@ _FAILS = {"drain": "what is there cannot all be moved off", "hot-node": "no move
 
 def move_aim(move: Plan) -> str:
     """Say what moves are for: for which workloads, or for which nodes."""
-    whom, nodes = move.get("for") or (), move.get("nodes") or ()
+    whom, nodes = tuple(dict.fromkeys(move.get("for") or ())), move.get("nodes") or ()
     if whom:
-        return f"For {_first_of(whom)}"
+        named = _first_of(whom)
+        return f"For {named}" if len(whom) <= MOST_NAMED + 1 else f"For {count(len(whom), 'workload')} ({named})"
     aim = _AIMS.get(move.get("trigger", ""))
     return f"{aim} {_first_of(nodes)}" if aim and nodes else "For a better layout"
 

@@ -30,7 +30,7 @@ def is_large(plan: Plan) -> bool:
 
 
 def summary(plan: Plan) -> list[Rows]:
-    """Sum up what is done, by action and cause, and what waits, by the first reason of each."""
+    """Sum up what is done, by action and cause, and what waits, by every reason that it has."""
     return [rows for rows in (_done(plan["steps"]), _waiting(plan["pending"])) if rows.rows]
 
 
@@ -56,20 +56,19 @@ def _done(steps: Iterable[Mapping[str, Any]]) -> Rows:
 
 
 def _waiting(pending: Iterable[Mapping[str, Any]]) -> Rows:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for entry in pending:
-        code = entry["reasons"][0]["code"] if entry["reasons"] else ""
-        found.setdefault(code, []).append(entry)
+        messages: dict[str, str] = {}
+        for reason in entry["reasons"] or [{"code": "", "message": ""}]:
+            messages.setdefault(reason["code"], reason["message"])
+        for code, message in messages.items():
+            found.setdefault(code, []).append((entry["workload"], message))
     rows = [
-        (code, number(len(entries)), entries[0]["workload"], _message(entries[0]))
-        for code, entries in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+        (code, number(len(having)), *having[0])
+        for code, having in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
-    headings = ("reason", "workloads", "such as", "why")
-    return Rows("Why workloads wait", headings, rows, numbers=("workloads",), wide=("such as", "why"))
-
-
-def _message(entry: Mapping[str, Any]) -> str:
-    return str(entry["reasons"][0]["message"]) if entry["reasons"] else ""
+    title = "Why workloads wait (each counts at all of its reasons)"
+    return Rows(title, ("reason", "workloads", "such as", "why"), rows, numbers=("workloads",), wide=("such as", "why"))
 
 
 def of_some(plan: Plan, keys: Collection[str], queues: Collection[str]) -> Plan:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from tenure.report.plan_rows import SAME, Rows, all_moves, all_rows, headline, move_sentence, queue_rows, waves
+from tenure.report.plan_rows import SAME, Rows, all_rows, headline, queue_rows, told_moves
 from tenure.report.plan_summary import READ_ON, TOP, is_large, summary
 from tenure.report.tables import GAP, Colored, TableColumn, Terminal, table, terminal, text_width, wrap
 
@@ -36,8 +36,9 @@ def print_plan(result: dict[str, Any], *, top: int | None = None, color: Colored
     result
         The plan.
     top
-        Rows of each table; 0: all of them. Without it, a large plan is summed up first, with all of it below on a
-        terminal, where a pager shows it, and the first few rows of each table elsewhere.
+        Rows of each table, and plans of moves that are told; 0: all of them. Without it, a large plan is summed up
+        first, with all of it below on a terminal, where a pager shows it, and the first few rows of each table
+        elsewhere.
     color
         Whether it is coloured.
     paged
@@ -66,10 +67,12 @@ def plan_text(result: dict[str, Any], where: Terminal, top: int | None = None) -
             parts.append("\n".join(wrap(READ_ON, where.width)) + "\n")
     for rows in all_rows(result):
         parts += [_set(part, where) for part in _apart(_first(rows, most), where)]
-    for move in all_moves(result):
-        sentence = "\n".join(wrap(move_sentence(move), where.width))
-        moved = waves(move)
-        parts.append(f"{sentence}\n" + (_set(moved, where) if moved.rows else ""))
+    told, untold = told_moves(result, most)
+    for sentence, moved in told:
+        text = "\n".join(wrap(sentence, where.width)) + "\n"
+        parts.append(text + (_set(_first(moved, most), where) if moved.rows else ""))
+    if untold:
+        parts.append("\n".join(wrap(untold, where.width)) + "\n")
     queues = queue_rows(result)
     if queues.rows:
         parts.append(_set(_first(queues, most), where))
@@ -80,7 +83,9 @@ def _first(rows: Rows, most: int) -> Rows:
     """Give the first rows of a table, with how many there are in its title; 0: all."""
     if not most or len(rows.rows) <= most:
         return rows
-    return replace(rows, title=f"{rows.title} (the first {most} of {len(rows.rows):,})", rows=rows.rows[:most])
+    return replace(
+        rows, title=f"{rows.title or 'Moves'} (the first {most} of {len(rows.rows):,})", rows=rows.rows[:most]
+    )
 
 
 def _apart(rows: Rows, where: Terminal) -> list[Rows]:
