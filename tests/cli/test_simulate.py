@@ -188,6 +188,16 @@ def test_a_report_is_written_where_no_task_ran(simulate, tmp_path):
     assert "pending" in (tmp_path / "jobs.csv").read_text()
 
 
+@pytest.mark.parametrize(("cells", "warned"), [(("", ""), True), (("", "10"), False)])
+def test_that_no_job_of_a_trace_ends_is_warned_of_with_the_column(simulate, cells, warned):
+    """A cell without a value is one of a job that goes on; that none has one may be a typing error in a name."""
+    jobs = "".join(f"j{number},0,{cell},b,1,100\n" for number, cell in enumerate(cells))
+    _, _, err = simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + jobs, c_yaml=CLUSTER)
+    assert ("warning: j.csv: no job ever ends: the column runtime_s says" in err) == warned
+    bare = simulate("j.csv", "--cluster", "c.yaml", j_csv="job,submit_s,queue\na,0,b\n")[2]
+    assert "there is none of that name" in bare
+
+
 def test_jobs_that_wait_at_the_end_on_an_idle_cluster_are_warned_of(simulate):
     many = "".join(f"x{number},0,10,a,1,5000\n" for number in range(5))
     code, _, err = simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + "ok,0,10,b,1,100\n" + many, c_yaml=CLUSTER)

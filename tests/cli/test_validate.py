@@ -49,6 +49,17 @@ def test_all_problems_of_all_files_are_told_one_per_line(validate):
     ]
 
 
+@pytest.mark.parametrize(
+    ("annotation", "text"), [("expected-runtime", "2 hours"), ("requeue-delay", "soon"), ("requeue-not-before", "noon")]
+)
+def test_annotations_that_a_plan_would_warn_of_are_told(validate, annotation, text):
+    said = GOOD.replace("name: w,", f'name: w, annotations: {{tenure.dev/{annotation}: "{text}"}},')
+    code, out, err = validate({"c.yaml": said})
+    assert code == 0
+    assert out.startswith("c.yaml: valid")
+    assert err.startswith(f"c.yaml:6: workloads: warning: default/w: annotation tenure.dev/{annotation}: '{text}' is ")
+
+
 def test_warnings_are_shown_and_change_no_exit_code(validate):
     text = GOOD.replace("replicas: 3", "tasks: [{name: t, node: n-1, requests: {cpu: 2}}]")
     code, out, err = validate({"c.yaml": text})

@@ -169,3 +169,13 @@ def test_settings_alone_take_only_settings():
     with pytest.raises(InvalidInputError, match=r"write scheduler\.KEY=VALUE") as caught:
         apply_settings_overrides(Settings(), ["queue.a.max.cpu=1", "now=x", "scheduler.victims=youngest"])
     assert len(caught.value.problems) == 2
+
+
+@pytest.mark.parametrize("typed", ["gpu", "gpus", "GPU"])
+def test_a_resource_is_also_guessed_by_what_stands_behind_its_domain(cluster, typed):
+    assert problems_of(cluster, f"queue.root.prod.max.{typed}=3")[0].endswith("did you mean nvidia.com/gpu?")
+
+
+def test_a_max_of_a_resource_that_is_nowhere_gives_a_warning(cluster):
+    (warning,) = apply_overrides(cluster, ["queue.root.prod.max.nvidia.com/gp=3"]).warnings
+    assert "so this bounds nothing; did you mean nvidia.com/gpu?" in str(warning)

@@ -54,6 +54,21 @@ WARNINGS = {
         "queues",
         "guaranteed 2 of nvidia.com/gpu together, more than the 1 that all nodes have",
     ),
+    "guarantees of what is a typing error": (
+        "nodes: [{name: n, allocatable: {nvidia.com/gpu: 1}}]\nqueues: [{name: a, guaranteed: {nvidia.com/gpus: 2}}]",
+        "queues",
+        "guaranteed 2 of nvidia.com/gpus together, more than the 0 that all nodes have; did you mean nvidia.com/gpu?",
+    ),
+    "a max of what is a typing error": (
+        "nodes: [{name: n, allocatable: {nvidia.com/gpu: 1}}]\nqueues: [{name: a, max: {nvidia.com/gpus: 2}}]",
+        "queues[0].max.nvidia.com/gpus",
+        "any nvidia.com/gpus, and nothing asks for it, so this bounds nothing; did you mean nvidia.com/gpu?",
+    ),
+    "a max of what is nowhere": (
+        "nodes: [{name: n, allocatable: {cpu: 1}}]\nqueues: [{name: a, max: {example.org/licence: 2}}]",
+        "queues[0].max.example.org/licence",
+        "so this bounds nothing; leave it out, or name a resource that nodes have",
+    ),
     "a node over its capacity": (
         (
             "nodes: [{name: n, allocatable: {cpu: 1}}]\n"

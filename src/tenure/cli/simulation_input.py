@@ -28,6 +28,9 @@ ALONE = Settings(actions=("allocate",))
 
 INNER_QUEUE = "queue is not a leaf"
 
+NO_END = "no job ever ends: the column runtime_s says when they do, and there is none of that name, or nothing in it"
+"""Warns of a trace in Tenure's own format, in which the column may be left out."""
+
 SECOND = 1_000_000
 
 
@@ -84,6 +87,8 @@ def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     warnings += [f"{given.trace}: {note}" for note in trace.notes]
     _check_together(given, trace, cluster)
     trace = slice_trace(trace, begin, end)
+    if trace.format == "tenure" and trace.jobs and all(job.runtime is None for job in trace.jobs):
+        warnings.append(f"{given.trace}: {NO_END}")
     if given.load is not None:
         trace = scale_load(trace, given.load)
     cluster = prepare(cluster, trace)

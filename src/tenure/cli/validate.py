@@ -11,6 +11,7 @@ import click
 
 from tenure.cli.errors import WRONG_INPUT
 from tenure.cli.policy_input import files_in, may_be_manifest
+from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.document import Document
 from tenure.model.load import Loaded, load_document
 from tenure.model.problems import InputProblem, InvalidInputError, printable
@@ -19,6 +20,7 @@ from tenure.model.source import read_documents
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
+    from tenure.model.queue import Queue
     from tenure.model.yunikorn.convert import YuniKornQueues
 
 
@@ -83,7 +85,7 @@ def _examine(file: str, document: Document) -> dict[str, Any]:
         return _refused(file, error.problems)
     warnings = () if isinstance(loaded, Settings) else loaded.warnings
     if isinstance(loaded, Loaded):
-        warnings += _unsaved(document, loaded.cluster)
+        warnings += _unsaved(document, loaded.cluster) + _misstated(document, loaded.cluster)
     return {"file": file, "valid": True, **_content(loaded), "problems": [], "warnings": _plain(warnings)}
 
 
@@ -94,6 +96,24 @@ def _unsaved(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
     place = {queue.name: number for number, queue in enumerate(cluster.queues)}
     found = unsaved_of(cluster)
     return document.problems([(("queues", place[u.queue]) if u.queue in place else (), u.message) for u in found])
+
+
+def _misstated(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
+    """Say which annotations cannot be read; a plan says so only once they would count."""
+    from tenure.engine.expectation import problems_of  # noqa: PLC0415  the engine, which is not needed for other files
+    from tenure.model.report import ProblemReport  # noqa: PLC0415
+
+    queues = {queue.name: queue for queue in cluster.queues}
+    report = ProblemReport()
+    for workload in cluster.workloads:
+        above: list[Queue] = []
+        name = workload.queue or DEFAULT_QUEUE
+        while name in queues:
+            above.append(queues[name])
+            name = queues[name].parent or ""
+        for problem in problems_of(workload, above, cluster.settings):
+            report.warn((None, "workloads"), f"{workload.key}: {problem}")
+    return document.warnings(report)
 
 
 def _examine_manifests(files: dict[str, tuple[Document, ...]]) -> dict[str, dict[str, Any]]:

@@ -103,6 +103,12 @@ def not_before(model: Workload) -> ResolvedSetting:
     return ResolvedSetting(model.requeue_not_before) if said is None else ResolvedSetting(said.value, said.problem)
 
 
+def problems_of(model: Workload, queues: Sequence[Queue], settings: Settings) -> list[str]:
+    """Say what is wrong with what a workload states of these."""
+    said = (expected_runtime(model, queues, settings), requeue_delay(model, queues, settings), not_before(model))
+    return [setting.problem for setting in said if setting.problem]
+
+
 def _annotated(
     model: Workload, name: str, parse: Callable[[str], int], field: int | None, show: Callable[[int], str]
 ) -> ResolvedSetting | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenure.model.check_devices import check_devices
 from tenure.model.check_disruption import check_disruption
 from tenure.model.check_placement import check_nodes, check_placement
-from tenure.model.check_queues import check_queues
+from tenure.model.check_queues import check_max_names, check_queues
 from tenure.model.check_storage import check_storage
 from tenure.model.check_workloads import check_budgets, check_workloads
 from tenure.model.cluster import Cluster
@@ -21,7 +21,10 @@ def check_cluster(cluster: Cluster) -> Findings:
     A cluster without findings of either kind, or with warnings alone, may be given to the engine.
     """
     yield from check_nodes(cluster.nodes)
-    yield from check_queues(cluster.queues, _capacity(cluster) if cluster.nodes else None)
+    capacity = _capacity(cluster) if cluster.nodes else None
+    yield from check_queues(cluster.queues, capacity)
+    if capacity is not None:
+        yield from check_max_names(cluster, capacity)
     yield from check_workloads(cluster.workloads, cluster.queues)
     yield from check_placement(cluster.nodes, cluster.workloads)
     yield from check_budgets(cluster.disruption_budgets)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import dropwhile
 
+from tenure.model.accelerators import gpu_part
+from tenure.model.cluster import Cluster
+from tenure.model.device_resources import as_set
 from tenure.model.findings import ClusterFinding, Findings
 from tenure.model.problems import NearestNames
 from tenure.model.quantity import format_queue_quantity
 from tenure.model.queue import Queue
+from tenure.model.resources import CPU, GPU, MEMORY, PODS
 
 MAX_LEVELS = 64
 """Levels of a tree of queues. Kubernetes knows no limit; organisations have fewer than ten levels."""
@@ -38,6 +42,28 @@ def check_queues(queues: Sequence[Queue], capacity: Mapping[str, int] | None = N
         yield from tree.check_amounts(index, queue)
     if capacity is not None:
         yield from tree.check_total(capacity)
+
+
+def check_max_names(cluster: Cluster, capacity: Mapping[str, int]) -> Findings:
+    """Warn where a max is one of a resource that is neither known nor there, nor asked for: perhaps a typing error."""
+    known = {CPU, GPU, MEMORY, PODS, *capacity}
+    odd = [
+        (index, resource)
+        for index, queue in enumerate(cluster.queues)
+        for resource in queue.max
+        if resource not in known and not gpu_part(resource) and as_set(resource, cluster.settings) is None
+    ]
+    if not odd:
+        return
+    asked = {name for w in cluster.workloads for task in w.tasks for name, _ in task.spec.requests}
+    names = NearestNames(known)
+    for index, resource in odd:
+        if resource not in asked:
+            message = (
+                f"no node has any {resource}, and nothing asks for it, so this bounds nothing"
+                f"{names.hint(resource) or '; leave it out, or name a resource that nodes have'}"
+            )
+            yield ClusterFinding(("queues", index, "max", resource), message, is_warning=True)
 
 
 class _Tree:
@@ -182,12 +208,14 @@ class _Tree:
     def check_total(self, capacity: Mapping[str, int]) -> Findings:
         """Warn where all queues together are guaranteed more than the nodes have."""
         tops = [queue for i, queue in enumerate(self._queues) if queue.parent is None and self._places[queue.name] == i]
+        names = NearestNames(capacity)
         for resource, total in sum_amounts([self.guaranteed(queue) for queue in tops]).items():
             there = capacity.get(resource, 0)
             if total > there:
+                hint = "" if resource in capacity else names.hint(resource)
                 message = (
                     f"the queues are guaranteed {_show(total, resource)} of {resource} together, more than the "
-                    f"{_show(there, resource)} that all nodes have"
+                    f"{_show(there, resource)} that all nodes have{hint}"
                 )
                 yield ClusterFinding(("queues",), message, is_warning=True)
 

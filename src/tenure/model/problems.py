@@ -62,16 +62,19 @@ def shorten(value: object, limit: int = 60) -> str:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Say what may have been meant: ``; did you mean X?``, or nothing where no known word is close.
 
+    A word without a ``/`` is also compared with what stands behind that of known ones: ``gpu`` is near to
+    ``nvidia.com/gpu``.
     Words longer than `LONGEST_MEANT`, and more than `MOST_MEANT` known ones, are only compared but for their case:
     what is close to a long word, or to one of thousands, takes long to find.
     """
     from difflib import get_close_matches  # noqa: PLC0415  only needed once something is wrong
 
-    folded = {k.lower(): k for k in known}
-    lower = word.lower()
+    listed, lower = tuple(known), word.lower()
+    behind = {} if "/" in word else {k.rpartition("/")[2].lower(): k for k in reversed(listed)}
+    folded = behind | {k.lower(): k for k in listed}
     if lower in folded:
         return f"; did you mean {folded[lower]}?"
-    if len(word) > LONGEST_MEANT or len(folded) > MOST_MEANT:
+    if len(word) > LONGEST_MEANT or len(listed) > MOST_MEANT:
         return ""
     close = get_close_matches(lower, [k for k in folded if len(k) <= LONGEST_MEANT], n=1, cutoff=0.6)
     return f"; did you mean {folded[close[0]]}?" if close else ""
