@@ -11,6 +11,7 @@ import click
 
 from tenure.cli.errors import DONE
 from tenure.cli.live_cluster import ClusterAddress, cluster_options, connect
+from tenure.cli.queues_option import queues_option
 
 if TYPE_CHECKING:
     from tenure.clusters.kubernetes.client.requests import Client
@@ -21,6 +22,7 @@ EXTRA = "tenure[console]"
 
 @click.command()
 @click.option("--file", type=click.Path(), metavar="FILE", help="Look at a cluster file.")
+@queues_option
 @click.option("--simulation", metavar="FILE", help="Look at what `tenure simulate --history` wrote.")
 @click.option("--history", metavar="FILE|URL", help="Look at a history: a file, or postgresql://…")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True,
@@ -30,9 +32,9 @@ EXTRA = "tenure[console]"
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
               help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
 @cluster_options(live=True)
-def console(
-    file: str | None, simulation: str | None, history: str | None, port: int, host: str, allowed: tuple[str, ...],
-    live: bool, where: ClusterAddress,
+def console(  # noqa: PLR0913, PLR0917  one parameter for each option
+    file: str | None, queues: str | None, simulation: str | None, history: str | None, port: int, host: str,
+    allowed: tuple[str, ...], live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Serve a read-only page and a JSON API that show a cluster; nothing is ever changed.
 
@@ -51,6 +53,8 @@ def console(
     if not named or (len(named) > 1 and set(named) != {"--history", "--live"}):
         told = f"{' and '.join(named)} are both named; leave one out" if named else "say what to look at"
         raise click.UsageError(f"{told}: --file FILE, --simulation FILE, --history FILE|URL or --live")
+    if queues is not None and file is None:
+        raise click.UsageError("--queues goes with --file")
     if host not in LOOPBACK and not live:
         raise click.UsageError(f"--host: {host} is not loopback. Outside a cluster there is no authentication, so only "
                                "loopback is allowed; leave the option out")  # fmt: skip
@@ -60,7 +64,7 @@ def console(
     taken = listen(host, port)
     try:
         client = connect(where) if live else None
-        source = _source(file, simulation or history, where, client)
+        source = _source(file, queues, simulation or history, where, client)
     except BaseException:
         taken.close()
         raise
@@ -83,13 +87,15 @@ def console(
     return DONE
 
 
-def _source(file: str | None, history: str | None, where: ClusterAddress, client: Client | None) -> ConsoleSource:
+def _source(
+    file: str | None, queues: str | None, history: str | None, where: ClusterAddress, client: Client | None
+) -> ConsoleSource:
     """Open what is looked at."""
     if file is not None:
         from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
         from tenure.web.still import StillSource  # noqa: PLC0415
 
-        cluster, warnings = cluster_from(file)
+        cluster, warnings = cluster_from(file, queues=queues)
         warn(warnings)
         return StillSource(cluster, file)
     from tenure.web.past import PastSource  # noqa: PLC0415

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import click
 
 from tenure.cli.errors import DIFFERS, DONE
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.queues_option import queues_option, read_queues
 from tenure.cli.trace_options import trace_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
 @click.option("--cluster", metavar="FILE", help="The cluster file to which both are applied.")
+@queues_option
 @click.option("--trace", metavar="FILE", help="Replay this trace under both, instead of cycles on a cluster.")
 @trace_options
 @click.option("--load", type=float, metavar="X", help="With --trace: divide the times between arrivals by X.")
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
               help="Form of the output; markdown is for pull requests.")  # fmt: skip
 @cluster_options(live=True, runs=True)
 def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
-    old: str, new: str, cluster: str | None, trace: str | None, load: float | None, cycles: int, every: str,
-    exit_code: bool, form: str, live: bool, where: ClusterAddress, **of_trace: Any,
+    old: str, new: str, cluster: str | None, queues: str | None, trace: str | None, load: float | None, cycles: int,
+    every: str, exit_code: bool, form: str, live: bool, where: ClusterAddress, **of_trace: Any,
 ) -> int:  # fmt: skip
     """Say what a change of policy from OLD to NEW does: evictions, what they destroy, and who waits longer.
 
@@ -50,7 +52,9 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     live = live or where.given
     of_trace["load"] = load
     _check_options(cluster, trace, live, of_trace)
-    sources = _read_both(old, new, where.pool, read_policy)
+    base, odd = read_queues(queues)
+    warn(odd)
+    sources = _read_both(old, new, lambda path: read_policy(path, where.pool, base))
     for source in sources:
         warn(source.warnings)
     if trace is not None:
@@ -75,7 +79,7 @@ def _check_options(cluster: str | None, trace: str | None, live: bool, of_traces
         raise click.UsageError(f"--{option} goes with --trace")
 
 
-def _read_both(old: str, new: str, pool: str, read: Any) -> list[PolicySource]:
+def _read_both(old: str, new: str, read: Callable[[str], PolicySource]) -> list[PolicySource]:
     """Read both policies; what is wrong with either is told together."""
     from tenure.model.problems import InvalidInputError  # noqa: PLC0415
 
@@ -83,7 +87,7 @@ def _read_both(old: str, new: str, pool: str, read: Any) -> list[PolicySource]:
     problems: list[InputProblem] = []
     for path in (old, new):
         try:
-            found.append(read(path, pool))
+            found.append(read(path))
         except InvalidInputError as error:
             problems += error.problems
     if problems:

@@ -8,6 +8,7 @@ import click
 
 from tenure.cli.errors import DONE
 from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.queues_option import queues_option
 
 
 @click.command()
@@ -18,10 +19,11 @@ from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True, help="Change a value first. Repeatable.")
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file: workloads, or manifests of Pods and Jobs. Repeatable.")  # fmt: skip
+@queues_option
 @cluster_options(live=True, runs=True)
 def explain(
     file: str, workload: str | None, form: str, overrides: tuple[str, ...], additions: tuple[str, ...],
-    live: bool, where: ClusterAddress,
+    queues: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Explain why one WORKLOAD (NAMESPACE/NAME, or NAME alone) in the cluster in FILE waits, and what would help.
 
@@ -36,7 +38,7 @@ def explain(
     if workload is None and not live and not where.given:
         raise click.UsageError("name a WORKLOAD behind the FILE, or look at a live cluster with --live")
     given = None if workload is None else file
-    cluster, warnings = cluster_from(given or "", overrides, additions, live=asked_for(given, where, live=live))
+    cluster, warnings = cluster_from(given or "", overrides, additions, queues, asked_for(given, where, live=live))
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
     with busy("working out what would happen"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tenure.cli.queues_option import read_queues
 from tenure.model.cluster import Cluster
 from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster
@@ -34,14 +35,8 @@ def cluster_from(
     InvalidInputError
         With all problems of the first of these steps that fails.
     """
-    warnings: list[InputProblem] = []
-    policy = None
-    if queues is not None:
-        from tenure.model.yunikorn.convert import load_queues  # noqa: PLC0415  only where such a file is named
-
-        loaded_queues = load_queues(queues)
-        policy = loaded_queues.policy
-        warnings += loaded_queues.warnings
+    policy, found = read_queues(queues)
+    warnings = list(found)
     if live is not None:
         from tenure.cli.live_cluster import look  # noqa: PLC0415  only where a live cluster is looked at
 

@@ -12,6 +12,7 @@ import click
 from tenure.cli.errors import DONE
 from tenure.cli.history_option import writes_history
 from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.queues_option import queues_option
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
               help="Change a value first, such as queue.NAME.max.cpu=10 or scheduler.backfill=easy.")  # fmt: skip
 @click.option("--add", "additions", type=click.Path(), multiple=True,
               help="Also what is in this file, created now: workloads, manifests of Pods and Jobs.")  # fmt: skip
-@click.option("--queues", type=click.Path(), metavar="FILE",
-              help="Queues from a YuniKorn queues.yaml instead of the file's.")  # fmt: skip
+@queues_option
 @click.option("--cycles", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="How many cycles.")
 @click.option("--every", default="1s", show_default=True, metavar="D", help="Time between two cycles.")
 @click.option(

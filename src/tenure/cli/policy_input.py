@@ -47,10 +47,11 @@ class PolicySource(NamedTuple):
     warnings: tuple[InputProblem, ...] = ()
 
 
-def read_policy(path: str, pool: str) -> PolicySource:
+def read_policy(path: str, pool: str, queues: Policy | None = None) -> PolicySource:
     """Read a policy: a cluster file, settings, YuniKorn's ``queues.yaml``, manifests, or a folder of any of these.
 
-    ``pool`` says which ``NodePool`` counts where there are several.
+    ``pool`` says which ``NodePool`` counts where there are several; ``queues`` those that stand in for queues of a
+    cluster file, and for those of a policy that has none.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def read_policy(path: str, pool: str) -> PolicySource:
     read = {file: read_documents(file) for file in files}
     only = read[files[0]] if len(files) == 1 else ()
     if len(only) == 1 and not may_be_manifest(only[0].value):
-        return _single(path, only[0])
+        return _single(path, only[0], queues)
     from tenure.clusters.kubernetes.policies import PolicyManifests  # noqa: PLC0415  only for manifests
 
     manifests = PolicyManifests()
@@ -72,19 +73,21 @@ def read_policy(path: str, pool: str) -> PolicySource:
     if policy == Policy():
         message = "holds no policy: no queues, settings or budgets of Tenure's, nor YuniKorn's queues"
         raise InvalidInputError([InputProblem(path, 0, "", message)])
+    policy = policy if queues is None else policy.without_queues_on(queues)
     return PolicySource(path, policy, warnings=tuple(w for warned in manifests.warnings.values() for w in warned))
 
 
-def _single(path: str, document: Document) -> PolicySource:
-    loaded = load_document(document)
+def _single(path: str, document: Document, queues: Policy | None) -> PolicySource:
+    loaded = load_document(document, queues)
     if isinstance(loaded, Settings):
-        return PolicySource(path, Policy(settings=loaded))
+        only = Policy(settings=loaded)
+        return PolicySource(path, only if queues is None else only.without_queues_on(queues))
     if not isinstance(loaded, Loaded):
         return PolicySource(path, loaded.policy, warnings=loaded.warnings)
     cluster = loaded.cluster
     stated = document.value if isinstance(document.value, dict) else {}
     policy = Policy(
-        queues=cluster.queues if "queues" in stated else None,
+        queues=cluster.queues if "queues" in stated or queues is not None else None,
         settings=cluster.settings if "scheduler" in stated else None,
     )
     return PolicySource(path, policy, cluster if cluster.nodes else None, loaded.warnings)

@@ -9,6 +9,7 @@ import click
 
 from tenure.cli.errors import DONE
 from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.queues_option import queues_option
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
               help="Form of the output.")  # fmt: skip
 @click.option("--set", "overrides", metavar="PATH=VALUE", multiple=True,
               help="Change a value first, such as scheduler.rescheduler.pendingFor=0.")  # fmt: skip
+@queues_option
 @click.option("--report", type=click.Path(), help="Write the nodes before and after, and the moves, as an HTML page.")
 @click.option("--output", type=click.Path(), help="Write the cluster file that results.")
 @cluster_options(live=True, runs=True)
 def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, drains: tuple[str, ...], dry_run: bool, form: str, overrides: tuple[str, ...],
-    report: str | None, output: str | None, live: bool, where: ClusterAddress,
+    queues: str | None, report: str | None, output: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Print which running tasks to move in the cluster in FILE, or in a live one, wave by wave, with a certificate."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
@@ -40,8 +42,8 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
 
     if dry_run and output is not None:
         raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
-    check_targets({"--report": report, "--output": output}, (file, where.config, where.kubeconfig))
-    cluster, warnings = cluster_from(file or "", overrides, live=asked_for(file, where, live=live))
+    check_targets({"--report": report, "--output": output}, (file, queues, where.config, where.kubeconfig))
+    cluster, warnings = cluster_from(file or "", overrides, queues=queues, live=asked_for(file, where, live=live))
     warn(warnings)
     cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))
     drained = _with_drains(cluster, drains)

@@ -11,6 +11,7 @@ import click
 from tenure.cli.errors import DONE, INTERRUPTED
 from tenure.cli.history_option import writes_history
 from tenure.cli.progress import ProgressLine, interruptible
+from tenure.cli.queues_option import queues_option
 from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.streams import reader_may_leave
 from tenure.cli.targets import check_targets
@@ -41,6 +42,7 @@ MOST_NAMED = 3
 @click.argument("trace", type=click.Path())
 @trace_options
 @click.option("--cluster", metavar="FILE", help="Cluster file: nodes, queues, settings, and what runs already.")
+@queues_option
 @click.option("--scheduler", metavar="FILE", help="Settings of the scheduler, instead of the cluster file's.")
 @click.option(
     "--set",
@@ -76,7 +78,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     with 130.
     """
     source = SimulationOptions(**given)
-    reads = (source.trace, *source.beside, source.cluster, source.nodes, source.scheduler)
+    reads = (source.trace, *source.beside, source.cluster, source.queues, source.nodes, source.scheduler)
     check_targets({"--jobs": jobs, "--report": report}, reads)
     store = _store(history)
     prepared = prepare_input(source)

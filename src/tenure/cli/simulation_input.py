@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import click
 
+from tenure.cli.queues_option import read_queues
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.duration import parse_duration
 from tenure.model.load import load_cluster, load_settings
@@ -48,6 +49,7 @@ class SimulationOptions:
     queue_from: str | None = None
     beside: tuple[str, ...] = ()
     cluster: str | None = None
+    queues: str | None = None
     nodes: str | None = None
     processors: int | None = None
     scheduler: str | None = None
@@ -82,7 +84,9 @@ def prepare_input(given: SimulationOptions) -> PreparedSimulation:
     """
     begin, end, share = _check_options(given)
     warnings: list[str] = []
-    cluster = _cluster(given, warnings)
+    policy, found = read_queues(given.queues)
+    warnings += map(str, found)
+    cluster = _cluster(given if policy is None else replace(given, policy=policy), warnings)
     trace = _trace(given, begin, end)
     warnings += [f"{given.trace}: {note}" for note in trace.notes]
     _check_together(given, trace, cluster)
@@ -172,7 +176,8 @@ def _cluster(given: SimulationOptions, warnings: list[str]) -> Cluster:
     warnings += map(str, loaded.warnings)
     if given.scheduler is None:
         return loaded.cluster
-    return replace(loaded.cluster, settings=load_settings(given.scheduler))
+    under = replace(loaded.cluster, settings=load_settings(given.scheduler))
+    return under if given.policy is None else given.policy.over(under)
 
 
 def _check_together(given: SimulationOptions, trace: Trace, cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from tenure.cli.errors import DONE, INTERRUPTED
+from tenure.cli.queues_option import queues_option
 from tenure.cli.signals import end_as_interruption
 from tenure.cli.trace_options import trace_options
 
@@ -28,7 +29,7 @@ JOURNAL, PAGE = "results.jsonl", "index.html"
 BAR = 24
 """Letters of the progress bar."""
 
-_FILES = ("trace", "cluster", "nodes", "scheduler")
+_FILES = ("trace", "cluster", "queues", "nodes", "scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class SweepTask:
 @click.option("--load", "loads", metavar="X,Y,…", help="Divide the times between arrivals by X, then by Y, ….")
 @trace_options
 @click.option("--cluster", metavar="FILE", help="Cluster file: nodes, queues, settings, and what runs already.")
+@queues_option
 @click.option("--scheduler", metavar="FILE", help="Settings of the scheduler, instead of the cluster file's.")
 @click.option("--inflate", metavar="X", help="openb: arrivals only, drawn until they ask for X times the GPUs.")
 @click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Simulations side by side here.  "

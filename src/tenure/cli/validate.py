@@ -17,9 +17,11 @@ from tenure.model.load import Loaded, load_document
 from tenure.model.problems import InputProblem, InvalidInputError, printable
 from tenure.model.settings import Settings
 from tenure.model.source import read_documents
+from tenure.model.yunikorn.convert import is_yunikorn, queues_of
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
+    from tenure.model.policy import Policy
     from tenure.model.queue import Queue
     from tenure.model.yunikorn.convert import YuniKornQueues
 
@@ -39,8 +41,9 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
     """Check FILES: cluster files, settings, YuniKorn's queues.yaml, manifests; '-' is standard input.
 
     Of a folder all YAML and JSON files are checked. Manifests (Queue, NodePool, DisruptionBudget, …) of all files are
-    checked together; objects that are not Tenure's are passed over and counted. Prints what each file holds. Every
-    problem is printed with file, line and path; the exit code is 1 if there are any. Warnings do not change it.
+    checked together, and a cluster file without queues with those of a queues.yaml; objects that are not Tenure's are
+    passed over and counted. Prints what each file holds. Every problem is printed with file, line and path; the exit
+    code is 1 if there are any. Warnings do not change it.
     """
     if schema:
         from tenure.model.schema import json_schema  # noqa: PLC0415  only needed here
@@ -61,6 +64,7 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
 def _examine_all(files: Sequence[str]) -> list[dict[str, Any]]:
     """Examine files: manifests of all of them together, every other file by itself."""
     results: dict[str, dict[str, Any]] = {}
+    single: dict[str, Document] = {}
     manifests: dict[str, tuple[Document, ...]] = {}
     for file in dict.fromkeys(files):
         try:
@@ -69,18 +73,40 @@ def _examine_all(files: Sequence[str]) -> list[dict[str, Any]]:
             results[file] = _refused(file, error.problems)
             continue
         if len(documents) == 1 and not may_be_manifest(documents[0].value):
-            results[file] = _examine(file, documents[0])
+            single[file] = documents[0]
         else:
             manifests[file] = documents
+    results |= _examine_single(single)
     if manifests:
         results |= _examine_manifests(manifests)
     return [results[file] for file in dict.fromkeys(files)]
 
 
-def _examine(file: str, document: Document) -> dict[str, Any]:
+def _examine_single(files: dict[str, Document]) -> dict[str, dict[str, Any]]:
+    """Check files of one document each: a cluster file without queues with those of the one ``queues.yaml``."""
+    given = [document for document in files.values() if is_yunikorn(document.value)]
+    policy = _policy(given[0]) if len(given) == 1 else None
+    return {
+        file: _examine(file, document, None if _has_queues(document) else policy) for file, document in files.items()
+    }
+
+
+def _has_queues(document: Document) -> bool:
+    return isinstance(document.value, dict) and "queues" in document.value
+
+
+def _policy(document: Document) -> Policy | None:
+    """Give the queues of a ``queues.yaml``; None where something is wrong with it, which is told of it alone."""
+    try:
+        return queues_of(document).policy
+    except InvalidInputError:
+        return None
+
+
+def _examine(file: str, document: Document, policy: Policy | None) -> dict[str, Any]:
     """Load the one document of a file and give what it holds and what is wrong with it, as plain values."""
     try:
-        loaded = load_document(document)
+        loaded = load_document(document, policy)
     except InvalidInputError as error:
         return _refused(file, error.problems)
     warnings = () if isinstance(loaded, Settings) else loaded.warnings
@@ -93,7 +119,7 @@ def _unsaved(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
     """Say at which queues minimum runtimes shield work that does not save itself."""
     from tenure.shields.unsaved import unsaved_of  # noqa: PLC0415  the engine, which is not needed for other files
 
-    place = {queue.name: number for number, queue in enumerate(cluster.queues)}
+    place = {queue.name: number for number, queue in enumerate(cluster.queues if _has_queues(document) else ())}
     found = unsaved_of(cluster)
     return document.problems([(("queues", place[u.queue]) if u.queue in place else (), u.message) for u in found])
 

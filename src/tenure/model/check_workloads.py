@@ -66,6 +66,8 @@ def _check_queue(
     else:
         hint = names.hint(workload.queue)
         message = f"there is no queue {workload.queue}{hint or '; add it to queues, or name another'}"
+        if not configured:
+            message += "; the queues of a YuniKorn queues.yaml are taken by --queues FILE"
     yield ClusterFinding((*at, "queue"), message)
 
 

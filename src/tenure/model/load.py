@@ -105,8 +105,10 @@ def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
         return load_document(read_document(path))
 
 
-def load_document(document: Document) -> Loaded | Settings | YuniKornQueues:
+def load_document(document: Document, policy: Policy | None = None) -> Loaded | Settings | YuniKornQueues:
     """Load a document that was read already; see `load_file`.
+
+    A cluster file is taken under ``policy``, which stands instead of its own queues and settings.
 
     Raises
     ------
@@ -121,7 +123,7 @@ def load_document(document: Document) -> Loaded | Settings | YuniKornQueues:
 
         if is_yunikorn(document.value):
             return queues_of(document)
-    return _cluster_of(document)
+    return _cluster_of(document, policy)
 
 
 def _is_cluster(value: Any) -> bool:

@@ -24,6 +24,10 @@ class Policy:
     budgets: tuple[BudgetRule, ...] | None = None
     quota: dict[str, Any] = field(default_factory=dict)
 
+    def without_queues_on(self, base: Policy) -> Policy:
+        """Give this policy with the queues of another, and what that sets of quota preemption, if it has none."""
+        return self if self.queues is not None else replace(self, queues=base.queues, quota=base.quota | self.quota)
+
     def over(self, base: Cluster) -> Cluster:
         """Give a cluster under this policy. What the scheduler wrote on queues stays where their names do."""
         settings = base.settings if self.settings is None else self.settings
