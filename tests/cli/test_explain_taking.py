@@ -62,7 +62,8 @@ def test_an_eviction_names_what_came_next_and_what_was_shielded():
     ]
     told = story(cluster([QUEUES[0], queue("b", reclaim_min_runtime=5 * MINUTE)], work), "x")
     assert told.state == "gives way"
-    considered = "considered: 2 candidates in 1 set of victims (next was default/y (priority 5) at 1 weighted hour)"
+    considered = "considered: 2 candidates in 1 set of victims (not taken, priced one by one, "
+    considered += "though one may not make room: default/y (priority 5) at 1 weighted hour)"
     assert considered in told.headline
     assert "1 other was shielded (default/z by min-runtime until" in told.headline
 

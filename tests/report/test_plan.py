@@ -46,6 +46,12 @@ def test_where_there_is_little_room_reasons_have_a_table_of_their_own():
     assert "reclaim: queue vision holds more than its fair share" in " ".join(narrow.split())
 
 
+def test_a_reason_that_names_its_cause_does_not_stand_behind_it():
+    step = {"action": "evict", "workload": "a", "task": "a-0", "cause": "preempt", "cost": 0.0}
+    told = [steps({**NOTHING, "steps": [{**step, "reason": text}]}).rows[0][-1] for text in ("a for b (preempt)", "x")]
+    assert told == ["a for b (preempt)", "preempt: x"]
+
+
 def test_columns_that_would_be_empty_are_not_there():
     plain = {**NOTHING, "steps": [result()["steps"][3] | {"cycle": 0}]}
     assert steps(plain).headings == ("action", "workload", "task", "node")

@@ -171,7 +171,10 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _why(step: Plan) -> str:
-    return ": ".join(part for part in (step.get("cause"), step.get("reason")) if part)
+    """Give the reason, behind the cause where it does not name that itself."""
+    cause, reason = step.get("cause"), step.get("reason")
+    named = cause and reason and f"({cause})" in reason
+    return ": ".join(part for part in (None if named else cause, reason) if part)
 
 
 def pending(plan: Plan) -> Rows:

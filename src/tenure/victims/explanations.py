@@ -35,18 +35,17 @@ def shielded(cause: Cause, refusals: Sequence[tuple[str, Refusal]]) -> Reason:
 
 
 def considered_of(candidates: VictimCandidates, found: SearchResult, chosen: Sequence[Piece] | None) -> str:
-    """Say what else was considered; by name, where it is known what was chosen and the text is read."""
+    """Say what else was considered; by name, each at its own price, where it is known what was chosen and read."""
     text = f"considered: {_count(candidates.count, 'candidate')} in {_count(found.tried, 'set')} of victims"
-    held = f"{_count(candidates.shielded, 'other')} {'was' if candidates.shielded == 1 else 'were'} shielded"
+    shields = candidates.shielded
+    held = f", {_count(shields, 'other')} {'was' if shields == 1 else 'were'} shielded" if shields else ""
     if chosen is None:
-        return f"{text}, {held}"
+        return text + held
     others = candidates.beginning(NAMED, {p.workload for p in chosen})
     named = [f"{p.workload.key} (priority {p.workload.priority}) at {weighted_hours(p.cost / MICRO)}" for p in others]
-    until = [
-        f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until is not None
-    ]
-    text += f" (next {'were' if len(named) > 1 else 'was'} {', '.join(named)})" if named else ""
-    return f"{text}, {held}" + (f" ({', '.join(until[:NAMED])})" if until else "")
+    until = [f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until]
+    text += f" (not taken, priced one by one, though one may not make room: {', '.join(named)})" if named else ""
+    return text + held + (f" ({', '.join(until[:NAMED])})" if until else "")
 
 
 def _count(number: int, noun: str) -> str:
