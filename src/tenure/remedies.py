@@ -152,6 +152,12 @@ _LIFTED = {
     "in-vain": "nothing: the room becomes free without {names}, or would go back to it",
     "max-moves": "the next cycle, or a higher maxConsolidatedWorkloads",
     "no-landing": "free room to which {names} could move",
+    "opt-out": "allowPreemption: true on {names}",
+    "daemon-set": "another node: the pods of {names} belong to theirs",
+    "below-core": "the rest of the core of {names}, which would not start again elsewhere before it is whole",
+    "taken-again": "a higher priority, or more guaranteed: the place of {names} would be taken from it again",
+    "more-deserving": "a higher priority: {names} deserves its place at least as much",
+    "reserved-start": "a shorter runtime, or its turn: it would put off the start that is promised to another workload",
 }
 """What would lift a shield that has no end, by its name."""
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, cluster, node, queue, spec, workload
 
+from tenure.engine.plan import Reason
+from tenure.engine.reserved_start import RESERVED
 from tenure.explain import explain_workload
+from tenure.fairness import reclaiming
 from tenure.model.duration import parse_time
 from tenure.model.quantity import parse_quantity
+from tenure.model.workload import Workload
 from tenure.playthrough import play
+from tenure.remedies import what_helps
+from tenure.requeue.rules import DESERVING
+from tenure.shields import opt_out, policy, preemptibility, recreated, short
+from tenure.victims import dry_run
+from tenure.victims.aftermath import TAKEN_AGAIN
+from tenure.victims.rules import PRIORITY
 
 MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")
 LESS = re.compile(r"(\S+) (cores?) less used in queue (\S+), or a max that is higher by as much")
@@ -130,3 +141,20 @@ def test_waiting_until_then_lifts_what_it_names():
         found = replace(found, now=max(parse_time(t) for t in times))
     assert found.now == NOW + 240 * 1_000_000
     assert {s.workload for s in play(found).steps if s.action == "evict"} == {"default/r"}
+
+
+NO_END = (
+    dry_run.IN_VAIN, dry_run.NO_LANDING, dry_run.NO_ROOM, dry_run.TAKES_BACK, TAKEN_AGAIN, RESERVED, DESERVING,
+    PRIORITY, preemptibility.SHIELD, preemptibility.NODE_OWNED, short.SHIELD, recreated.SHIELD, opt_out.SHIELD,
+    policy.FENCE, policy.DISABLED, reclaiming.GUARANTEED, reclaiming.FAIR_SHARE, reclaiming.FULLNESS,
+)  # fmt: skip
+"""What Tenure itself refuses a victim for, with no time at which that ends."""
+
+
+@pytest.mark.parametrize("shield", NO_END)
+def test_of_each_shield_of_its_own_it_is_said_what_would_lift_it(shield):
+    entry = {"shield": shield, "workload": "default/victim", "until": None}
+    reason = Reason("ShieldedVictims", "…", {"cause": "reclaim", "shields": [entry]})
+    (said,) = what_helps((reason,), Workload(name="w", queue="q"))
+    assert said.startswith("for reclaim, ")
+    assert "plugin" not in said
