@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.report.curves import Curve, CurvePoint, curves_plot
 from tenure.report.picture import FULL_WIDTH, LONGEST, picture
 from tenure.report.plot import Plot
 from tenure.report.scales import Tick
@@ -23,6 +24,22 @@ def begins(svg):
 
 def labelled(*names):
     return Plot("rows", 100, "", y=[Tick(0.1 * n, name) for n, name in enumerate(names)], rows=True)
+
+
+def test_large_figures_are_written_out():
+    """Neither an axis nor a tooltip says 1e+05."""
+    plot = curves_plot(
+        "lost", ["0m", "2h"], [Curve("a", (CurvePoint(0, 0.01234, 0, 1), CurvePoint(1, 95_658.1, 0, 95_658.1)))]
+    )
+    svg = picture("head", [("a", plot)])
+    assert ">100,000<" in svg
+    assert "0m 0.01234, 2h 95,658" in svg
+    assert min(begins(svg).values()) >= 0
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in IMAGES.glob("*.svg")))
+def test_no_picture_in_the_docs_writes_powers_of_ten(name):
+    assert not re.findall(r">[^<]*\de\+\d", (IMAGES / name).read_text())
 
 
 def test_labels_have_the_room_that_they_need_and_all_plots_the_same():

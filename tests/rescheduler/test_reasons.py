@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tenure.rescheduler.problem.infeasible import too_little
+
 EXAMPLES = Path(__file__).parents[2] / "examples/rescheduler"
 
 CLUSTER = """
@@ -39,15 +41,20 @@ def test_where_no_moves_help_each_plan_says_what_it_was_for_and_why_not(words, f
     """In units that people use, and without figures that there are not."""
     text = words("reschedule", file, "--drain", "n-0")
     assert (
-        "To cool n-0 (hot-node): no moves cool it enough (impossible). Moving makes no room in all: 0.5 CPUs of use "
-        "below hot are free on all nodes together, and 3 are asked." in text
+        "To cool n-0 (hot-node): no moves cool it enough (impossible). 0.5 CPUs of use "
+        "below hot are free on all nodes together, and 3 are needed." in text
     )
     assert "To empty n-0 (drain): what is there cannot all be moved off (impossible)." in text
     assert (
-        "For default/big (pending): no moves make room (impossible). Moving makes no room in all: 7 CPUs are free on "
-        "all nodes together, and 15 are asked." in text
+        "For default/big (pending): no moves make room (impossible). 7 CPUs are free on "
+        "all nodes together, and 15 are needed." in text
     )
     assert "cost less than —" not in text
+
+
+def test_one_of_a_resource_is_one():
+    assert too_little("pods", 0, 1) == "0 pods are free on all nodes together, and 1 is needed"
+    assert too_little("nvidia.com/gpu", 1000, 2000) == "1 GPU is free on all nodes together, and 2 are needed"
 
 
 def test_a_plan_in_waves_says_which_leave_now_and_the_contender_knows(words):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tenure.report.plot import WIDTH, Plot, grid, line, num, titled
 from tenure.report.scales import Tick, nice_step, top_of
 from tenure.report.theme import COLOR_COUNT
+from tenure.report.words import figure_text
 
 HEIGHT = 200
 
@@ -41,7 +42,7 @@ def curves_plot(
     label: str,
     labels: Sequence[str],
     curves: Sequence[Curve],
-    write: Callable[[float], str] = "{:,.4g}".format,
+    write: Callable[[float], str] = figure_text,
     levels: Sequence[tuple[str, float]] = (),
     colors: Sequence[int] | None = None,
 ) -> Plot:

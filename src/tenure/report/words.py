@@ -35,6 +35,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
+def figure_text(value: float) -> str:
+    """Write a figure with four digits that count, large ones whole: ``0.1234``, ``95,658``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004  four digits in front
+
+
 def short_number(value: float) -> str:
     """Write a number with at most three significant digits and a suffix: ``1.2k``, ``35M``; for axes."""
     for suffix, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):

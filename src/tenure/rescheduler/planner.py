@@ -63,7 +63,7 @@ def make_room(problem: MoveProblem, solver: Solver | None, limits: PlannerLimits
         return _none(bound, "impossible", reason)
     found = greedy(problem, covers, WIDTH if solver is not None else WIDTH * ALONE)
     if found is not None and found[0] <= bound:
-        return _answer(found, bound, "cover", "no plan can cost less: so much has to leave the cheapest nodes")
+        return _answer(found, bound, "cover", "at least so much has to leave, whichever nodes are chosen")
     if solver is None:
         return _greedy_only(found, bound, "the exact planner is off")
     return _exact(problem, covers, found, bound, solver, limits or PlannerLimits())

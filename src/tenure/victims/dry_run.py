@@ -395,7 +395,7 @@ class DryRuns:
     def _no_room(self, back: list[WorkloadState], ahead: Sequence[TaskState]) -> Refusal:
         """Refuse a set, and note who gets the room instead: which victims, and how many tasks."""
         self.ahead, self.back = len(ahead), back
-        return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not do")
+        return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not be enough")
 
     def _take(
         self,

@@ -78,8 +78,10 @@ def _too_much(problem: MoveProblem) -> str:
 def too_little(name: str, have: int, need: int) -> str:
     """Say that all nodes together have less free of a resource than is asked; amounts in units of the node table."""
     free, unit = readable(name, have)
+    unit = unit.replace("PUs", "PU") if free == 1 else unit
     asked, _ = readable(name, need)
-    return f"moving makes no room in all: {free:g} {unit} are free on all nodes together, and {asked:g} are asked"
+    are, needed = ("is" if amount == 1 else "are" for amount in (free, asked))
+    return f"{free:g} {unit} {are} free on all nodes together, and {asked:g} {needed} needed"
 
 
 def too_few(short: VolumeShortage) -> str:
@@ -87,8 +89,8 @@ def too_few(short: VolumeShortage) -> str:
     amount, unit = readable(short.resource or GPU, short.amount)
     where = "devices" if short.resource is None else "nodes"
     return (
-        f"moving makes no room in all: {where} hold {amount:g} {unit} at one place {short.most:,} times at most, and "
-        f"it is asked for {short.asked:,} times, with what would have to move"
+        f"{where} hold {amount:g} {unit} at one place {short.most:,} times at most, and that is needed {short.asked:,} "
+        f"times, with what would have to move"
     )
 
 
