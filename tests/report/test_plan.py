@@ -12,7 +12,7 @@ from tests.report.simulations import read
 from tenure.model.workload import Phase
 from tenure.report.plan_nodes import LEAVES, PROMISED, RUNS, views_of
 from tenure.report.plan_page import plan_page
-from tenure.report.plan_rows import steps
+from tenure.report.plan_rows import headline, steps
 from tenure.report.plan_text import plan_text
 from tenure.report.tables import Terminal, text_width
 
@@ -50,6 +50,16 @@ def test_a_reason_that_names_its_cause_does_not_stand_behind_it():
     step = {"action": "evict", "workload": "a", "task": "a-0", "cause": "preempt", "cost": 0.0}
     told = [steps({**NOTHING, "steps": [{**step, "reason": text}]}).rows[0][-1] for text in ("a for b (preempt)", "x")]
     assert told == ["a for b (preempt)", "preempt: x"]
+
+
+def test_an_eviction_is_one_of_a_workload_and_its_tasks_are_told_where_they_are_more():
+    """As a simulation and a comparison of policies count them."""
+    step = {"action": "evict", "workload": "a", "cause": "preempt", "cycle": 0}
+    tasks = [{**step, "task": f"a-{n}"} for n in range(3)]
+    again = [{**tasks[0], "cycle": 1}, {**tasks[0], "workload": "b"}]
+    assert "10Z: 1 eviction (3 tasks); " in headline({**NOTHING, "now": "10Z", "steps": tasks})
+    assert "10Z: 3 evictions (5 tasks); " in headline({**NOTHING, "now": "10Z", "steps": tasks + again})
+    assert "10Z: 2 evictions; " in headline({**NOTHING, "now": "10Z", "steps": again})
 
 
 def test_columns_that_would_be_empty_are_not_there():

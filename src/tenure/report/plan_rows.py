@@ -6,7 +6,7 @@ Everything here is made of the JSON that the command prints; parts that are not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,9 +57,18 @@ def headline(plan: Plan) -> str:
 def _counted(plan: Plan) -> str:
     counts = Counter(step["action"] for step in plan["steps"])
     done = [count(counts[action], noun) for action, noun in _DONE.items() if counts[action]]
+    if counts["evict"]:
+        done[0] = _evictions(plan["steps"], counts["evict"])
     pending = len(plan["pending"])
     waits = f"{count(pending, 'workload')} {'waits' if pending == 1 else 'wait'}" if pending else "nothing waits"
     return f"{', '.join(done) or 'nothing to do'}; {waits}"
+
+
+def _evictions(steps: Iterable[Plan], tasks: int) -> str:
+    """Count evictions, each of one workload in one cycle for one cause, and their tasks where these are more."""
+    found = {(s.get("cycle"), s["workload"], s.get("cause")) for s in steps if s["action"] == "evict"}
+    told = count(len(found), _DONE["evict"])
+    return told if len(found) == tasks else f"{told} ({count(tasks, 'task')})"
 
 
 def _names(plan: Plan) -> str:

@@ -301,13 +301,13 @@ def _said_queue(queue: Mapping[str, Any]) -> list[str]:
 def _said_runs(workloads: Iterable[Mapping[str, Any]]) -> list[str]:
     listed = list(workloads)
     said = []
-    for key, words in (("new", "runs at the end that waits so far"), ("old", "waits at the end that runs so far")):
+    for key, verb, instead in (("new", "run", "waiting"), ("old", "wait", "running")):
         other = "old" if key == "new" else "new"
         names = [w["workload"] for w in listed if w[key]["runs"] and not w[other]["runs"]]
         if names:
             more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""  # noqa: PLR2004  enough to go and look
-            plural = words.replace("runs", "run").replace("waits", "wait") if len(names) > 1 else words
-            said.append(f"{', '.join(names[:3])}{more} {plural}")
+            does = verb if len(names) > 1 else f"{verb}s"
+            said.append(f"{', '.join(names[:3])}{more} {does} at the end instead of {instead}")
     return said
 
 
