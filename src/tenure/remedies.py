@@ -131,6 +131,10 @@ def _lifting(cause: Cause, shield: str, entries: Sequence[Numbers], opens: Opens
     return []
 
 
+def _more_tasks(missing: int) -> str:
+    return f"{missing} more task{'s' * (missing > 1)}"
+
+
 def _names(entries: Sequence[Numbers]) -> str:
     listed = list(dict.fromkeys(e["workload"] for e in entries))
     more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
@@ -192,7 +196,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda n, _: ["another node" + ", or fewer pods that must not move" * bool(n["held"])],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
-    "NotEnoughTasks": lambda n, _: [f"{n['minMember'] - n['tasks']} more tasks, or a smaller minMember"],
+    "NotEnoughTasks": lambda n, _: [f"{_more_tasks(n['minMember'] - n['tasks'])}, or a smaller minMember"],
     "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],
     "DevicesNotReady": lambda _, __: ["its resource claims, and the device classes that these name"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
