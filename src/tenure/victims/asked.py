@@ -111,13 +111,13 @@ class AskedWorkloads:
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
         room = room_of_all(self.session) if "consolidate" in causes else ()
-        is_overdue = overdue(self.session, contender)  # what starts now is not, but what grows may be
         taking: dict[Cause, Callable[[WorkloadState], bool]] = {
             "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
             "reclaim": lambda r: r.leaf != contender.leaf,
-            "requeue": lambda _: is_overdue,
             "consolidate": partial(self._room_in_all, room=room),
         }
+        if overdue(self.session, contender):  # what starts now is not, but what grows may be
+            taking["requeue"] = lambda _: True
         for cause, may in taking.items():
             if cause not in causes:
                 continue
