@@ -42,7 +42,7 @@ def plainer(there, trace):
     return there, Trace("test", jobs)
 
 
-@settings(max_examples=tries(30, 400), deadline=None)
+@settings(max_examples=tries(12, 400), deadline=None)
 @given(world=worlds())
 def test_the_same_is_evicted_where_nothing_is_changed(tmp_path_factory, world):
     there, trace = plainer(*world)
