@@ -10,7 +10,7 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine.allocation import AllocationPass, InTurn
 from tenure.engine.backfill import Backfill
-from tenure.engine.nominations import BeatableNominations, bound_together, is_whole, overdue, withdraw
+from tenure.engine.nominations import BeatableNominations, bound_together, is_whole, overdue
 from tenure.engine.notices import count_told
 from tenure.engine.order import QueueOrder
 from tenure.engine.session import Session
@@ -44,14 +44,8 @@ def bind_nominated(context: Context) -> None:
     for workload in sorted(held, key=lambda w: (-w.priority, w.created_at, w.key)):
         for group in bound_together(workload):
             if not is_whole(workload) or (not _bind_together(context, group) and overdue(session, group)):
-                give_up(context, group)
+                context.give_up(group)
         context.settle(workload)
-
-
-def give_up(context: Context, tasks: list[TaskState]) -> None:
-    """Take nominations back: their workload is planned anew without them."""
-    withdraw(context.session, tasks)
-    context.plan.give_up([(t.workload.key, t.index) for t in tasks])
 
 
 def _bind_together(context: Context, tasks: list[TaskState]) -> bool:

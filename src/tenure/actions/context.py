@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.backfill import ExpectedReleases
+from tenure.engine.nominations import withdraw
 from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session
@@ -100,6 +102,11 @@ class Context:
             volumes=self.session.volumes_of(task),
             claims=self.session.devices_of(task),
         )
+
+    def give_up(self, tasks: Sequence[TaskState]) -> None:
+        """Take nominations back: their workload is planned anew without them."""
+        withdraw(self.session, tasks)
+        self.plan.give_up([(t.workload.key, t.index) for t in tasks])
 
     def settle(self, workload: WorkloadState) -> None:
         """After something of a workload was placed: note its start, and what it asks for next."""

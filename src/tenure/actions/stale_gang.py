@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tenure.actions.context import Context
 from tenure.engine.evictions import evict
+from tenure.engine.nominations import nominated_tasks
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import SUCCEEDED, WorkloadState
@@ -79,10 +80,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
     if refusal is not None:
         _spare(context, workload, refusal)
         return
-    for task in workload.tasks:
-        if task.nominated >= 0:
-            session.withdraw(task)
-            context.plan.give_up([(workload.key, task.index)])
+    context.give_up(nominated_tasks(workload))
     for task in tasks:
         evict(session, task)
     session.refresh(workload)

@@ -157,6 +157,6 @@ class Plan:
 
     def give_up(self, places: Sequence[tuple[str, int]]) -> None:
         """Give nominations up, by workload and number of the task; those of this plan are no steps of it any more."""
-        gone = set(places)
+        gone, known = set(places), set(self.expired)
         self.steps[:] = [s for s in self.steps if s.action != "nominate" or (s.workload, s.task_index) not in gone]
-        self.expired += [place for place in places if place not in self.expired]
+        self.expired += [place for place in places if place not in known]

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tenure.engine.cost import MICRO, lost_time
 from tenure.engine.evictions import evict_all
+from tenure.engine.nominations import withdraw
 from tenure.engine.plan import Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.workloads import TaskState, WorkloadState
@@ -256,9 +257,9 @@ class QuotaRound:
         )
 
     def _withdraw(self, workload: WorkloadState) -> None:
-        for task in _promised(workload):
-            self.session.withdraw(task)
-            self.state.plan.give_up([(workload.key, task.index)])
+        promised = _promised(workload)
+        withdraw(self.session, promised)
+        self.state.plan.give_up([(workload.key, t.index) for t in promised])
 
 
 def _promised(workload: WorkloadState) -> list[TaskState]:
