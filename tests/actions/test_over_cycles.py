@@ -8,7 +8,7 @@ from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, qu
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.model.workload import Phase
 
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings

@@ -93,7 +93,8 @@ def serve(seconds: int) -> None:
 BESIDE = (
     "yaml", "numpy", "tenure.model.yaml_source", "tenure.model.json_source", "tenure.model.load",
     "tenure.model.manifests",
-    "tenure.model.override", "tenure.model.yunikorn.convert", "tenure.playthrough", "tenure.explain", "tenure.remedies",
+    "tenure.model.override", "tenure.model.yunikorn.convert", "tenure.playthrough",
+    "tenure.explanation.explain", "tenure.explanation.remedies",
     "tenure.report.plan_page", "tenure.report.plan_text", "tenure.report.plan_json", "tenure.report.simulation_page",
     "tenure.simulator.run", "tenure.simulator.checker", "tenure.simulator.metrics", "tenure.simulator.generate",
     "tenure.history", "tenure.history.exchange", "tenure.history.replaying", "tenure.history.statement",

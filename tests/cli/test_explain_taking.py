@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.actions.helpers import GPU, MINUTE, changed, cluster, codes, play, queue, runs, waits
 
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
+from tenure.explanation.remedies import REMEDIED
 from tenure.model.settings import BudgetRule, DisruptionSettings
-from tenure.remedies import REMEDIED
 
 FEWER = "fewer pods that must not move"
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]

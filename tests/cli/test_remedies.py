@@ -12,13 +12,13 @@ from tests.builders import NOW, cluster, node, queue, spec, workload
 
 from tenure.engine.plan import Reason
 from tenure.engine.reserved_start import RESERVED
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
+from tenure.explanation.remedies import what_helps
 from tenure.fairness import reclaiming
 from tenure.model.duration import parse_time
 from tenure.model.quantity import parse_quantity
 from tenure.model.workload import Workload
 from tenure.playthrough import play
-from tenure.remedies import what_helps
 from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
 from tenure.victims import dry_run

@@ -15,7 +15,7 @@ from tenure.engine.kept_session import KeptSession
 from tenure.engine.run_times import MOST_RUNS, RunTimes
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import likely_end, likely_runtime
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.model.check_disruption import check_disruption
 from tenure.model.cluster import FinishedRuns
 from tenure.model.dump import cluster_to_plain

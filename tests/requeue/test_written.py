@@ -10,7 +10,7 @@ from tests.requeue.clusters import one_node, overdue, queue, requeued, waiting
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.model.settings import BudgetRule, DisruptionSettings, PatienceRule, WorthSettings
 from tenure.model.workload import Phase
 from tenure.playthrough import play

@@ -11,10 +11,10 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
+from tenure.explanation.remedies import what_helps
 from tenure.model.cluster import EvictionOutcome
 from tenure.model.duration import format_time
 from tenure.model.settings import PATIENT_CAUSES, BreakerSettings, Settings, WorthSettings
-from tenure.remedies import what_helps
 from tenure.shields.breaker import losing_causes
 
 HOUR = 3600 * SECOND

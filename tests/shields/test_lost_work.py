@@ -13,7 +13,7 @@ from tests.shields.test_patience import HOUR, contended, evicted
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.clusters.kubernetes.write.eviction_log_writer import horizon
-from tenure.explain import explain_workload, find_workload
+from tenure.explanation.explain import explain_workload, find_workload
 from tenure.model.cluster import Cluster, Eviction
 from tenure.model.duration import format_time
 from tenure.model.node import Node

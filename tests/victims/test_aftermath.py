@@ -13,7 +13,7 @@ from tests.victims.test_bounds import contenders
 from tenure import playthrough
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.model.node import Node
 from tenure.report.plan_json import plan_json
 from tenure.victims.dry_run import AcceptedSet, to_the_end

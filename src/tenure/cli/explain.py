@@ -31,7 +31,7 @@ def explain(
     """
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.progress import busy  # noqa: PLC0415
-    from tenure.explain import explain_workload, find_workload  # noqa: PLC0415
+    from tenure.explanation.explain import explain_workload, find_workload  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
     asked = file if workload is None else workload

@@ -102,7 +102,7 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
 
 def _about(result: dict[str, Any], cluster: Cluster, queue: str | None, workload: str | None) -> dict[str, Any]:
     """Give of a plan what is about a queue, or a workload, or one of that queue."""
-    from tenure.explain import find_workload  # noqa: PLC0415  only where one is named
+    from tenure.explanation.explain import find_workload  # noqa: PLC0415  only where one is named
     from tenure.model.cluster import DEFAULT_QUEUE  # noqa: PLC0415
     from tenure.model.problems import nearest  # noqa: PLC0415
     from tenure.report.plan_summary import of_some  # noqa: PLC0415

@@ -11,7 +11,7 @@ from tenure.cli.errors import DONE
 from tenure.cli.history_option import opened, reads_history
 
 if TYPE_CHECKING:
-    from tenure.explain import Story
+    from tenure.explanation.explain import Story
     from tenure.history.record import HistoryRecord
     from tenure.history.store import HistoryStore
     from tenure.history.takers import Taker
@@ -56,7 +56,7 @@ def story(workload: str, form: str, limit: int, most_waits: int, history: str | 
 
 def _in_hindsight(store: HistoryStore, name: str, wait: StoryWait) -> Story | None:
     """Play the cluster as it was when a wait began, and say why the workload waited; None where that is not known."""
-    from tenure.explain import explain_workload  # noqa: PLC0415  loaded when it runs
+    from tenure.explanation.explain import explain_workload  # noqa: PLC0415  loaded when it runs
     from tenure.history.views import cluster_then  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenure.explain import Story
+from tenure.explanation.explain import Story
 from tenure.history.takers import TAKER_WAYS, Taker
 from tenure.history.waits import StoryWait
 from tenure.model.duration import format_duration, format_time

@@ -23,7 +23,7 @@ from tenure.engine.plan import Pending
 from tenure.engine.reasons import why_pending
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
-from tenure.explain import explain_workload
+from tenure.explanation.explain import explain_workload
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.manifests import load_additions

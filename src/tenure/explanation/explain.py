@@ -10,15 +10,15 @@ from typing import Any, Final
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import survival
-from tenure.idle_causes import idle_causes
+from tenure.explanation.idle_causes import idle_causes
+from tenure.explanation.prospects import EvictionProspects
+from tenure.explanation.remedies import what_helps
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.readable import weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
-from tenure.prospects import EvictionProspects
-from tenure.remedies import what_helps
 from tenure.requeue.transactions import OF_QUEUES
 from tenure.rescheduler.memory import MOVING, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tenure.engine.plan import Reason
+from tenure.explanation.prospects import EvictionProspects
 from tenure.model.modes import mode_of
 from tenure.model.settings import Cause, Settings
 from tenure.playthrough import PlayThrough
-from tenure.prospects import EvictionProspects
 
 CAUSES: Final[tuple[Cause, ...]] = ("consolidate", "reclaim", "preempt", "requeue", "reschedule")
 """Causes that make room for a workload that waits, in the order in which they act."""
