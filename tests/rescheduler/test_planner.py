@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.effort import tries
 
 from tenure.rescheduler.check.plan import check
+from tenure.rescheduler.fewest_spared import with_fewest
 from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.milp.solver import ProcessSolver
 from tenure.rescheduler.planner import PlannerLimits, make_room
@@ -22,6 +24,7 @@ from tenure.rescheduler.waves import sequence
 from .problems import PATIENT, cheapest_by_force, fragmented_problem, problem, random_problem
 
 SEEDS = range(tries(80, 400))
+A_LOT = 10**6
 PIECES = range(tries(24, 200))
 
 
@@ -41,6 +44,34 @@ def test_the_exact_plan_costs_what_the_best_of_all_plans_costs(solver):
         assert (answer.certificate.method == "impossible") == (optimum(seed) is None), seed
         assert not check(asked, answer), seed
     assert methods == {"exact", "cover", "impossible"}
+
+
+def test_fewest_of_what_asked_to_be_spared_move_and_then_what_costs_least(solver):
+    """By force as well: of all plans, those with the fewest of every second task, and of these the cheapest."""
+    several = 0
+    for seed in SEEDS:
+        asked = random_problem(seed)
+        sparing = frozenset(range(seed % 2, asked.tasks, 2))
+        dearer = asked.cost.copy()
+        dearer[list(sparing)] += A_LOT
+        best = cheapest_by_force(replace(asked, cost=dearer))
+
+        def plan(bounds, asked=asked):
+            bounded = replace(asked, bounds=(*asked.bounds, *bounds))
+            answer = make_room(bounded, solver, PATIENT)
+            assert not check(bounded, answer)
+            return None, answer
+
+        _, answer = plan((MoveBound(name="none", weights=dict.fromkeys(sparing, 1), limit=0),))
+        if not answer.feasible:
+            _, answer = with_fewest(plan, sparing)
+        assert answer.feasible == (best is not None), seed
+        if best is not None:
+            moved = sum(m.task in sparing for m in answer.moves)
+            assert (moved, answer.certificate.cost) == divmod(best, A_LOT), seed
+            assert ("nothing makes room with fewer" in answer.certificate.reason) == (moved > 0)
+            several += moved > 1
+    assert several
 
 
 def test_the_greedy_plan_is_right_and_its_bound_holds():

@@ -153,15 +153,64 @@ def test_what_asked_to_be_spared_moves_off_a_node_that_is_to_be_emptied_and_no_o
     assert [s.task for s in played.steps if s.action == "evict"] == ["g-0"]
 
 
-def test_what_asked_to_be_spared_is_not_moved_so_that_what_waits_fits():
-    def moved(**fields):
-        pods = [workload("x", of=spec(cpu=1), on=["a"], running=100, age=200, **fields),
-                workload("y", of=spec(cpu=2), age=900)]  # fmt: skip
-        made = cluster([node("a", cpu=2), node("b", cpu=1)], pods, [queue("default")], actions=("reschedule",))
-        return [s.task for s in play(made).steps if s.action == "evict"]
+SPARED = {"allow_preemption": False}
 
-    assert moved() == ["x-0"]
-    assert moved(allow_preemption=False) == []
+
+def moved_for(waiting, nodes, *pods):
+    """Say what moves so that something fits, and how that was proven."""
+    made = cluster(nodes, [*pods, waiting], [queue("default")], actions=("reschedule",))
+    plan = Scheduler(session_of(made)).cycle(NOW)
+    return sorted(s.task for s in plan.steps if s.action == "evict"), [m.reason for m in plan.moves if m.feasible]
+
+
+def runs(name, on, cpu, **fields):
+    return workload(name, of=spec(cpu=cpu), on=[on], running=100, age=200, **fields)
+
+
+def test_what_asked_to_be_spared_is_moved_for_what_waits_only_where_nothing_else_makes_room():
+    waiting, nodes = workload("y", of=spec(cpu=2), age=900), [node("a", cpu=2), node("b", cpu=1)]
+    assert moved_for(waiting, nodes, runs("x", "a", 1))[0] == ["x-0"]
+    moved, (why,) = moved_for(waiting, nodes, runs("x", "a", 1, **SPARED))
+    assert moved == ["x-0"]
+    assert "1 task that asked to be spared: nothing makes room with fewer" in why
+    other = [*nodes, node("c", cpu=2)]
+    dearer = replace(runs("z", "c", 1), started_at=0)
+    assert moved_for(waiting, other, runs("x", "a", 1, **SPARED), dearer)[0] == ["z-0"]
+
+
+def test_of_what_asked_to_be_spared_as_few_as_will_do_move_whatever_they_cost():
+    """On a two cheap ones would have to go, on b one that has run for long."""
+    waiting = workload("y", of=spec(cpu=4), age=900)
+    nodes = [node("a", cpu=4), node("b", cpu=4), node("c", cpu=3)]
+    pods = [
+        runs("p", "a", 1, **SPARED),
+        runs("q", "a", 1, **SPARED),
+        replace(runs("r", "b", 3, **SPARED), started_at=NOW - 6 * 24 * HOUR),
+    ]
+    moved, (why,) = moved_for(waiting, nodes, *pods)
+    assert moved == ["r-0"]
+    assert "nothing makes room with fewer" in why
+    assert moved_for(waiting, nodes, *[replace(p, allow_preemption=True) for p in pods])[0] == ["p-0", "q-0"]
+
+
+def test_nothing_that_asked_to_be_spared_is_moved_for_a_surplus_task():
+    nodes = [node("a", cpu=2), node("b", cpu=1), node("c", cpu=2)]
+    grows = workload("y", tasks=2, min_member=1, of=spec(cpu=2), on=["c"], running=100, age=900)
+    assert moved_for(grows, nodes, runs("x", "a", 1))[0] == ["x-0"]
+    assert moved_for(grows, nodes, runs("x", "a", 1, **SPARED))[0] == []
+
+
+def test_what_asked_to_be_spared_elsewhere_makes_way_for_what_is_drained_where_nothing_else_does():
+    nodes = [node("a", drain=True), node("b", cpu=4), node("c", cpu=2), node("d", cpu=4)]
+
+    def moved(*others):
+        pods = [runs("x", "a", 4), *others]
+        made = cluster(nodes, pods, [queue("default")], actions=("reschedule",))
+        return sorted(s.task for s in play(made).steps if s.action == "evict")
+
+    full = runs("f", "d", 4, preemptible=False)
+    assert moved(runs("y", "b", 2, **SPARED), full) == ["x-0", "y-0"]
+    assert moved(runs("y", "b", 2, **SPARED), runs("z", "d", 2)) == ["x-0", "z-0"]
 
 
 # -- stale gangs ---------------------------------------------------------------------------------------------------

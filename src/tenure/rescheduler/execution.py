@@ -18,7 +18,7 @@ from tenure.rescheduler.memory import CAUSE, UNDER_WAY, MoveMemory, PastMove, mo
 from tenure.rescheduler.milp.budget import BudgetedSolver
 from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.build import MovableTasks, ProblemView, view
-from tenure.rescheduler.problem.definition import MoveAnswer, MoveProblem, TaskMove
+from tenure.rescheduler.problem.definition import MoveAnswer, MoveBound, MoveProblem, TaskMove
 from tenure.rescheduler.waves import Wave, sequence
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import pieces_of
@@ -69,10 +69,13 @@ class TriggerExecution:
         cooled: Mapping[int, int] | None = None,
         *,
         exact: bool = True,
+        bounds: Sequence[MoveBound] = (),
     ) -> tuple[ProblemView, MoveAnswer]:
-        """Find the cheapest moves of ``tasks`` after which all that is asked for holds."""
+        """Find the cheapest moves of ``tasks``, within ``bounds`` as well, after which all that is asked for holds."""
         prices = self.movable.prices(tasks)
         made = view(self.state, tasks, contenders, emptied, cooled, exact=True, prices=prices)
+        if bounds:
+            made = replace(made, problem=replace(made.problem, bounds=(*made.problem.bounds, *bounds)))
         answer = suitable(self.state, made, self.solver if exact else None, self.limits)
         return made, replace(answer, prices=made.prices, unit=made.unit)
 

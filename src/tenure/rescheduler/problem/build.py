@@ -96,17 +96,20 @@ class MovableTasks:
         self._workloads = None
         self._prices = {}
 
-    def tasks(self, contenders: Sequence[WorkloadState], drained: int | None = None) -> list[TaskState]:
+    def tasks(
+        self, contenders: Sequence[WorkloadState], drained: int | None = None, *, everybody: bool = False
+    ) -> list[TaskState]:
         """Give all tasks that may be moved for all of these contenders, workload by workload.
 
         ``drained``: the node that is to be emptied; on what is there only budgets that name the cause have a say.
+        ``everybody``: also what asked to be spared.
         """
         if self._workloads is None:
             self._workloads = list(self._look_up())
         found: list[TaskState] = []
         for one in self._workloads:
             if one.workload not in contenders:
-                found += self._allowed(one, contenders, drained)
+                found += self._allowed(one, contenders, drained, everybody=everybody)
         return found
 
     def prices(self, tasks: Sequence[TaskState]) -> list[int]:
@@ -142,14 +145,14 @@ class MovableTasks:
         )
 
     def _allowed(
-        self, one: MovableWorkload, contenders: Sequence[WorkloadState], drained: int | None
+        self, one: MovableWorkload, contenders: Sequence[WorkloadState], drained: int | None, *, everybody: bool
     ) -> Sequence[TaskState]:
         """Give what may be moved of a workload; what asked to be spared is moved off a node that is to be emptied."""
         plugins: EvictionPlugins = self.state.plugins
         workload = one.workload
         forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
         surplus_only = one.surplus_only
-        if one.sparing and not forced:
+        if one.sparing and not (forced or everybody):
             return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
@@ -183,9 +186,9 @@ def _shielded(movable: MovableTasks, workload: WorkloadState, drained: int) -> s
     return "another task of its core rests" if refusal is None else refusal.message
 
 
-def held(movable: MovableTasks, contenders: Sequence[WorkloadState]) -> Counter[str]:
-    """Count the running tasks that may not be moved for these contenders, by what holds them."""
-    free, state = set(movable.tasks(contenders)), movable.state
+def held(movable: MovableTasks, contenders: Sequence[WorkloadState], *, everybody: bool) -> Counter[str]:
+    """Count the running tasks that may not be moved for these contenders, by what holds them; see `MovableTasks`."""
+    free, state = set(movable.tasks(contenders, everybody=everybody)), movable.state
     found: Counter[str] = Counter()
     for _, workload in sorted(state.session.workloads.items()):
         if workload.leaf < 0 or workload in contenders:

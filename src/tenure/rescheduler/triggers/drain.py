@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tenure.engine.workloads import TaskState
 from tenure.rescheduler.execution import TriggerExecution, prices_of
+from tenure.rescheduler.fewest_spared import Planned, askers, with_fewest
 from tenure.rescheduler.problem.build import why_still
 from tenure.rescheduler.problem.external import HOLDING
 
@@ -19,12 +20,21 @@ def act(action: TriggerExecution, node: int) -> None:
     there = [t for t in movable if t.node == node]
     _tell_of_the_rest(action, node, there)
     if there:
-        made, answer = action.plan(movable, (), (node,))
-        if answer.feasible:
+        made, answer = _plan(action, node, movable)
+        if made is not None and answer.feasible:
             action.carry_out(made, answer, (), "drain", nodes=(node,))
         else:
             action.report((), "drain", answer, nodes=(node,))
             _singly(action, node, there)
+
+
+def _plan(action: TriggerExecution, node: int, movable: Sequence[TaskState]) -> Planned:
+    """Plan the moves: what asked to be spared elsewhere makes way only where nothing else does."""
+    found: Planned = action.plan(movable, (), (node,))
+    everybody = movable if found[1].feasible else action.movable.tasks((), node, everybody=True)
+    if len(everybody) == len(movable):
+        return found
+    return with_fewest(lambda b: action.plan(everybody, (), (node,), bounds=b), askers(action.session, everybody, node))
 
 
 def _tell_of_the_rest(action: TriggerExecution, node: int, there: Sequence[TaskState]) -> None:

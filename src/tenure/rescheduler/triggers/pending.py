@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
 from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
+from tenure.rescheduler.fewest_spared import Planned, askers, with_fewest
 from tenure.rescheduler.memory import CAUSE, UNDER_WAY
 from tenure.rescheduler.milp.cover_bounds import NEVER, bounds_of
 from tenure.rescheduler.problem.build import ProblemView, held, view
-from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
+from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound
 from tenure.rescheduler.problem.infeasible import too_few, too_little, why_never
 from tenure.shields.delay import delay
+from tenure.shields.opt_out import may_go
 from tenure.victims.room_bounds import room_in_all, room_of_all
 
 LEAST_PAUSE = 60 * SECOND
@@ -47,20 +50,37 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
             memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
 
 
-def _room_for(
-    action: TriggerExecution, contenders: list[WorkloadState], *, as_it_is: bool
-) -> tuple[ProblemView | None, MoveAnswer]:
+def _room_for(action: TriggerExecution, contenders: list[WorkloadState], *, as_it_is: bool) -> Planned:
     """Find room for all of some contenders: where there is some ``as_it_is``, without moves, which is cheap to see.
 
     What fits without a move waits for its turn.
     """
     if as_it_is:
-        found = action.plan((), contenders, exact=False)
-        if found[1].feasible:
-            return found
+        at_once = action.plan((), contenders, exact=False)
+        if at_once[1].feasible:
+            return at_once
     movable = action.movable.tasks(contenders)
+    found = _moving(action, movable, contenders)
+    everybody = movable if found[1].feasible else _everybody(action, contenders)
+    if len(everybody) == len(movable):
+        return found
+    return with_fewest(partial(_moving, action, everybody, contenders), askers(action.session, everybody))
+
+
+def _moving(
+    action: TriggerExecution,
+    movable: Sequence[TaskState],
+    contenders: Sequence[WorkloadState],
+    bounds: Sequence[MoveBound] = (),
+) -> Planned:
+    """Find room by moves of some tasks."""
     short = _too_little_in_all(action, movable, contenders)
-    return action.plan(movable, contenders) if short is None else (None, short)
+    return action.plan(movable, contenders, bounds=bounds) if short is None else (None, short)
+
+
+def _everybody(action: TriggerExecution, contenders: Sequence[WorkloadState]) -> Sequence[TaskState]:
+    """Give what may be moved where nothing else makes room: what asked to be spared too, but for no surplus task."""
+    return action.movable.tasks(contenders, everybody=all(may_go(CAUSE, w) for w in contenders))
 
 
 def _wave_under_way(action: TriggerExecution) -> bool:
@@ -119,7 +139,8 @@ def _report_failure(action: TriggerExecution, contender: WorkloadState, answer: 
         beside = f"; room is kept for {before} {'workload' if before == 1 else 'workloads'} served before"
         certificate = replace(answer.certificate, reason=answer.certificate.reason + beside)
         answer = replace(answer, certificate=certificate)
-    _report(action, contender, answer, held(action.movable, [contender]) if action.state.detailed else {})
+    everybody, is_told = may_go(CAUSE, contender), action.state.detailed
+    _report(action, contender, answer, held(action.movable, [contender], everybody=everybody) if is_told else {})
 
 
 def _report(
