@@ -46,7 +46,7 @@ def chosen(cluster, name, *, solve=None, by_solver=False, follow=None):
     never = cluster.settings.quota_preemption.overshoot == "never"
     with pytest.MonkeyPatch.context() as patch:
         if by_solver:
-            patch.setattr(branch_and_bound, "MOST_TAKES", -1)
+            patch.setattr(branch_and_bound, "MOST_UNITS", -1)
         else:
             patch.setattr(branch_and_bound, "MOST_STEPS", 200_000)
         return choose(
@@ -59,7 +59,7 @@ def runs(name, cpu, **fields):
 
 
 def names(choice):
-    return sorted(t.model.name for take in choice.takes for t in take.tasks)
+    return sorted(t.model.name for unit in choice.units for t in unit.tasks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -87,7 +87,7 @@ def test_the_solver_and_branch_and_bound_agree_to_the_last_word(solve, cluster, 
     name = data.draw(st.sampled_from(armed))
     looked, solved = chosen(cluster, name), chosen(cluster, name, solve=solve, by_solver=True)
     assume(not looked.exhausted)
-    assert solved.problem.key(solved.takes) == looked.problem.key(looked.takes)
+    assert solved.problem.key(solved.units) == looked.problem.key(looked.units)
 
 
 def crowd(count, most):
@@ -131,7 +131,7 @@ def test_thousands_of_workloads_are_no_bound(solve):
     assert not choice.exhausted
     need = over(found, "q")["cpu"]
     sizes = {w.name: dict(w.tasks[0].spec.requests)["cpu"] for w in found.workloads}
-    gone = {take.workload.model.name for take in choice.takes}
+    gone = {unit.workload.model.name for unit in choice.units}
     assert sum(sizes[name] for name in gone) == need
     assert all(w.allow_preemption for w in found.workloads if w.name in gone)
     highest = max(w.priority for w in found.workloads if w.name in gone)
@@ -173,7 +173,7 @@ def test_a_cut_says_which_sets_do_not_count():
     task, further = object(), object()
     cut = FollowUpCut(victim, frozenset([further]))
     one, two = SimpleNamespace(workload=victim, tasks=(task,)), SimpleNamespace(workload=other, tasks=(further,))
-    assert [respects(takes, [cut]) for takes in ([one], [two], [one, two], [])] == [False, True, True, True]
+    assert [respects(units, [cut]) for units in ([one], [two], [one, two], [])] == [False, True, True, True]
 
 
 def test_a_large_problem_is_solved_within_a_cycle():

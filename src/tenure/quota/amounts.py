@@ -20,26 +20,26 @@ Amounts = dict[int, dict[int, int]]
 
 
 Holdings = dict[tuple[int, Tier], dict[int, int]]
-"""What takes come to, by leaf and tier, then by row."""
+"""What units come to, by leaf and tier, then by row."""
 
 
-def holdings(rows: Sequence[int], takes: Sequence[EvictionUnit]) -> Holdings:
-    """Add up what takes hold; of those that overlap the largest counts."""
+def holdings(rows: Sequence[int], units: Sequence[EvictionUnit]) -> Holdings:
+    """Add up what units hold; of those that overlap the largest counts."""
     found: Holdings = {}
     taken: set[TaskState] = set()
-    compound = any(take.compound for take in takes)
-    for take in sorted(takes, key=lambda t: -len(t.tasks)) if compound else takes:  # what holds others before those
+    compound = any(unit.compound for unit in units)
+    for unit in sorted(units, key=lambda t: -len(t.tasks)) if compound else units:  # what holds others before those
         if compound:
-            if take.tasks[0] in taken:
+            if unit.tasks[0] in taken:
                 continue
-            if take.compound:
-                taken.update(take.tasks)
-        key = take.workload.leaf, take.tier
+            if unit.compound:
+                taken.update(unit.tasks)
+        key = unit.workload.leaf, unit.tier
         own = found.get(key)
         if own is None:
             own = found[key] = dict.fromkeys(rows, 0)
         for row in rows:
-            own[row] += take.amount[row]
+            own[row] += unit.amount[row]
     return found
 
 
@@ -130,7 +130,7 @@ def _divide(
     capacities: Sequence[EnforceableAmounts],
     given: Amounts,
 ) -> None:
-    unit = whole_unit(queues.resources[row])
+    grain = whole_unit(queues.resources[row])
     for capacity in capacities:
         for above_share in (True, False):
             parts = []
@@ -142,14 +142,14 @@ def _divide(
                 room = min(far, capacity.of[child][row] - given[child][row])
                 if far > 0 and room > 0:
                     parts.append(_Child(child, far, room))
-            for child, extra in _proportional(queues, parts, amount, unit).items():
+            for child, extra in _proportional(queues, parts, amount, grain).items():
                 given[child][row] += extra
                 amount -= extra
             if amount <= 0:
                 return
 
 
-def _proportional(queues: QueueTree, parts: list[_Child], amount: int, unit: int) -> dict[int, int]:
+def _proportional(queues: QueueTree, parts: list[_Child], amount: int, grain: int) -> dict[int, int]:
     """Divide in proportion to how far, none giving more than there is room for; whole units by largest remainder."""
     if sum(p.room for p in parts) <= amount:
         return {p.queue: p.room for p in parts}
@@ -163,12 +163,12 @@ def _proportional(queues: QueueTree, parts: list[_Child], amount: int, unit: int
             given[part.queue] = part.room
             amount -= part.room
         parts = [p for p in parts if p not in full]
-    portions = {p.queue: p.far * amount // total // unit * unit for p in parts}
+    portions = {p.queue: p.far * amount // total // grain * grain for p in parts}
     rest = amount - sum(portions.values())
     rooms = {p.queue: p.room for p in parts}
-    order = sorted(parts, key=lambda p: (-(p.far * amount % (total * unit)), *_earlier(queues, p.queue)))
+    order = sorted(parts, key=lambda p: (-(p.far * amount % (total * grain)), *_earlier(queues, p.queue)))
     for part in order:
-        extra = min(unit, rest, rooms[part.queue] - portions[part.queue])
+        extra = min(grain, rest, rooms[part.queue] - portions[part.queue])
         portions[part.queue] += extra
         rest -= extra
     return given | portions

@@ -32,30 +32,30 @@ def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBloc
 def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     """Give the workloads that would still help, and that a disruption budget spares."""
     names = choice.problem.names
-    for take, _, number in _obstacles(choice):
+    for unit, _, number in _obstacles(choice):
         row = names[number] if number is not None else None
         if isinstance(row, LinearBound):
-            yield take.workload, Refusal(row.shield, row.refusal, row.until)
+            yield unit.workload, Refusal(row.shield, row.refusal, row.until)
 
 
 def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
     selection = QuotaSelection(choice.problem)
-    for take in choice.takes:
-        selection.try_add(take)
-    for take in choice.pool.takes:
-        net = selection.net(take)
+    for unit in choice.units:
+        selection.try_add(unit)
+    for unit in choice.pool.units:
+        net = selection.net(unit)
         if net is not None and any(net[row] > 0 for row in choice.left):
-            yield take, net, selection.blocked_by(take, net)
+            yield unit, net, selection.blocked_by(unit, net)
 
 
 def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
-    problem, (take, net, number) = choice.problem, obstacle
+    problem, (unit, net, number) = choice.problem, obstacle
     queues = problem.queues
     if number is not None:
         bound = problem.names[number]
         if isinstance(bound, LinearBound):
-            leaf = queues.queues[take.workload.leaf].name
-            return QuotaBlocker(leaf, bound.shield, None, take.workload.key, bound.until)
+            leaf = queues.queues[unit.workload.leaf].name
+            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, bound.until)
         queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name

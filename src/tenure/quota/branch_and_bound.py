@@ -1,6 +1,6 @@
-"""The best set of few takes, proved by branch and bound: quicker than to start a solver for it.
+"""The best set of few units, proved by branch and bound: quicker than to start a solver for it.
 
-Takes of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
+Units of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tenure.quota.units import EvictionUnit
 MOST_ITEMS = 60
 """Items beyond which it is not tried."""
 
-MOST_TAKES = 120
-"""Takes beyond which it is not tried."""
+MOST_UNITS = 120
+"""Units beyond which it is not tried."""
 
 MOST_STEPS = 4000
 """Steps after which it is given up."""
@@ -29,9 +29,9 @@ _MOST_COMBINATIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """Takes that go together, what they come to, and which bounds they count against."""
+    """Units that go together, what they come to, and which bounds they count against."""
 
-    takes: tuple[EvictionUnit, ...]
+    units: tuple[EvictionUnit, ...]
     amount: Amount
     binding: Binding
     last: int
@@ -69,7 +69,7 @@ class BranchAndBound:
     def __init__(
         self,
         problem: QuotaProblem,
-        takes: Sequence[EvictionUnit],
+        units: Sequence[EvictionUnit],
         known: Sequence[EvictionUnit],
         limit: int,
         cuts: Sequence[FollowUpCut] = (),
@@ -77,8 +77,8 @@ class BranchAndBound:
         self.problem = problem
         self.best = list(known)
         self.cuts = cuts
-        self.tried = len(takes) <= MOST_TAKES and not _has_several_groups(takes)
-        found = _items(problem, sorted(takes, key=problem.candidates.rank), cuts) if self.tried else iter(())
+        self.tried = len(units) <= MOST_UNITS and not _has_several_groups(units)
+        found = _items(problem, sorted(units, key=problem.candidates.rank), cuts) if self.tried else iter(())
         self.items = sorted(found, key=lambda i: i.tier, reverse=True)
         self.value = problem.key(known) if self.tried else ()
         self.limit = min(limit, MOST_STEPS)
@@ -96,7 +96,7 @@ class BranchAndBound:
         return self.steps < self.limit
 
     def run(self) -> list[EvictionUnit]:
-        """BranchAndBound, and give the best set."""
+        """Search, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
@@ -118,7 +118,7 @@ class BranchAndBound:
             self._try(number, item, option, state)
 
     def _try(self, number: int, item: _Item, option: _Option, state: _State) -> None:
-        if not option.takes:
+        if not option.units:
             self._chosen.append(option)
             self._decide(number + 1, state)
             self._chosen.pop()
@@ -179,20 +179,20 @@ class BranchAndBound:
         return (*bound, state.cost) if self.by_cost else bound
 
     def _judge(self) -> None:
-        takes = [take for option in self._chosen for take in option.takes]
-        value = self.problem.key(takes)
-        if value < self.value and respects(takes, self.cuts):
-            self.best, self.value = takes, value
+        units = [unit for option in self._chosen for unit in option.units]
+        value = self.problem.key(units)
+        if value < self.value and respects(units, self.cuts):
+            self.best, self.value = units, value
 
 
 def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
+def _items(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
     by_workload: dict[str, list[EvictionUnit]] = {}
-    for take in takes:
-        by_workload.setdefault(take.workload.key, []).append(take)
+    for unit in units:
+        by_workload.setdefault(unit.workload.key, []).append(unit)
     bundles: dict[object, list[EvictionUnit]] = {}
     for own in by_workload.values():
         if len(own) == 1:
@@ -203,51 +203,51 @@ def _items(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def alike(problem: QuotaProblem, take: EvictionUnit, cuts: Sequence[FollowUpCut]) -> object:
-    """Give what takes of one leaf have in common that are decided about together: only their number matters."""
-    charges = problem.charges(take.tasks)
-    alone = take if any(cut.concerns(take) or cut.prevented_by(take) for cut in cuts) else None
-    return take.workload.leaf, take.amount, take.tier, take.last, len(take.tasks), take.whole, charges, alone
+def alike(problem: QuotaProblem, unit: EvictionUnit, cuts: Sequence[FollowUpCut]) -> object:
+    """Give what units of one leaf have in common that are decided about together: only their number matters."""
+    charges = problem.charges(unit.tasks)
+    alone = unit if any(cut.concerns(unit) or cut.prevented_by(unit) for cut in cuts) else None
+    return unit.workload.leaf, unit.amount, unit.tier, unit.last, len(unit.tasks), unit.whole, charges, alone
 
 
 def _combinations(
-    problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
+    problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
 ) -> list[tuple[EvictionUnit, ...]]:
-    """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound takes."""
+    """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound ones."""
     groups: dict[object, list[EvictionUnit]] = {}
-    for take in takes:
-        if not take.compound:
-            groups.setdefault(alike(problem, take, cuts), []).append(take)
+    for unit in units:
+        if not unit.compound:
+            groups.setdefault(alike(problem, unit, cuts), []).append(unit)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
     found: list[tuple[EvictionUnit, ...]] = []
     for parts in product(*choices):
-        found.append(tuple(take for part in parts for take in part))
+        found.append(tuple(unit for part in parts for unit in part))
         if len(found) == _MOST_COMBINATIONS:
             break
-    for take in takes:
-        if take.compound:
-            others = tuple(t for t in takes if not t.compound and set(t.tasks).isdisjoint(take.tasks))
-            found += [(take,), (take, *others)] if others else [(take,)]
+    for unit in units:
+        if unit.compound:
+            others = tuple(t for t in units if not t.compound and set(t.tasks).isdisjoint(unit.tasks))
+            found += [(unit,), (unit, *others)] if others else [(unit,)]
     return found
 
 
-def _item(problem: QuotaProblem, takes: Sequence[EvictionUnit], choices: Sequence[tuple[EvictionUnit, ...]]) -> _Item:
+def _item(problem: QuotaProblem, units: Sequence[EvictionUnit], choices: Sequence[tuple[EvictionUnit, ...]]) -> _Item:
     options = tuple(_option(problem, choice) for choice in choices)
-    tier = max(t.tier for t in takes)
-    return _Item(takes[0].workload.leaf, problem.leaf_priority(takes[0]), tier, options)
+    tier = max(t.tier for t in units)
+    return _Item(units[0].workload.leaf, problem.leaf_priority(units[0]), tier, options)
 
 
-def _option(problem: QuotaProblem, takes: tuple[EvictionUnit, ...]) -> _Option:
+def _option(problem: QuotaProblem, units: tuple[EvictionUnit, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
-    amount = tuple(map(sum, zip(zero, *(t.amount for t in takes), strict=True)))
-    cost = sum(map(problem.candidates.price, takes))
-    charges = problem.charges(task for take in takes for task in take.tasks)
-    binding = (*problem.binding(takes[0].workload.leaf, amount), *charges) if takes else ()
-    return _Option(takes, amount, binding, sum(t.last for t in takes), problem.levels(takes), cost)
+    amount = tuple(map(sum, zip(zero, *(t.amount for t in units), strict=True)))
+    cost = sum(map(problem.candidates.price, units))
+    charges = problem.charges(task for unit in units for task in unit.tasks)
+    binding = (*problem.binding(units[0].workload.leaf, amount), *charges) if units else ()
+    return _Option(units, amount, binding, sum(t.last for t in units), problem.levels(units), cost)
 
 
-def _has_several_groups(takes: Sequence[EvictionUnit]) -> bool:
+def _has_several_groups(units: Sequence[EvictionUnit]) -> bool:
     """Whether parts of one workload that hold others could be combined in more ways than are looked at here."""
-    groups = Counter(t.workload.key for t in takes if t.compound and not t.whole)
-    surplus = Counter(t.workload.key for t in takes if not t.compound)
+    groups = Counter(t.workload.key for t in units if t.compound and not t.whole)
+    surplus = Counter(t.workload.key for t in units if not t.compound)
     return any(count > 1 for count in groups.values()) or any(2**n > _MOST_COMBINATIONS for n in surplus.values())

@@ -28,7 +28,7 @@ class QuotaChoice:
 
     problem: QuotaProblem
     pool: UnitPool
-    takes: list[EvictionUnit]
+    units: list[EvictionUnit]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
 
@@ -67,15 +67,15 @@ def choose(
     rows = tuple(need)
     pool = candidates.pool(queues.leaves[top], rows)
     problem = QuotaProblem(candidates, top, need, {}, never=never)
-    problem.add_budgets(*candidates.bounds(pool.takes))
-    takes = [take for take in pool.takes if problem.possible(take)]
-    found = holdings(rows, takes)
+    problem.add_budgets(*candidates.bounds(pool.units))
+    units = [unit for unit in pool.units if problem.possible(unit)]
+    found = holdings(rows, units)
     everything = EnforceableAmounts(queues, top, rows, found)
     problem.most = everything.of[top]
     first = EnforceableAmounts(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
-    chosen = greedy(problem, takes, _needed_tier(problem, found, everything)) if takes else []
-    chosen, proved = _best(problem, takes, chosen, solve, follow)
+    chosen = greedy(problem, units, _needed_tier(problem, found, everything)) if units else []
+    chosen, proved = _best(problem, units, chosen, solve, follow)
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
     freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
     left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
@@ -84,14 +84,14 @@ def choose(
 
 def _best(
     problem: QuotaProblem,
-    takes: Sequence[EvictionUnit],
+    units: Sequence[EvictionUnit],
     known: list[EvictionUnit],
     solve: Solve | None,
     follow: Follow | None,
 ) -> tuple[list[EvictionUnit], bool]:
     """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
     cuts: list[FollowUpCut] = []
-    first, first_proved = _search(problem, takes, known, solve, cuts)
+    first, first_proved = _search(problem, units, known, solve, cuts)
     chosen, proved = first, first_proved
     for _ in range(MOST_CUTS if follow is not None else 0):
         assert follow is not None
@@ -99,11 +99,11 @@ def _best(
         if needless:  # it was taken for no other reason than that nothing would follow then
             further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
         else:
-            further = [c for c in follow([t for take in chosen for t in take.tasks]) if c not in cuts]
+            further = [c for c in follow([t for unit in chosen for t in unit.tasks]) if c not in cuts]
         if not further:
             return (first, False) if needless else (chosen, proved)
         cuts += further
-        chosen, proved = _search(problem, takes, known, solve, cuts)
+        chosen, proved = _search(problem, units, known, solve, cuts)
         if problem.worth(chosen)[0] > problem.worth(first)[0]:
             return first, first_proved and proved
     return (chosen, proved) if follow is None else (first, False)
@@ -111,25 +111,25 @@ def _best(
 
 def _needless(problem: QuotaProblem, chosen: Sequence[EvictionUnit]) -> frozenset[TaskState]:
     """Give the tasks of a set that it might leave: as little would stay over max without them, one by one."""
-    freed = {row: sum(take.amount[row] for take in chosen) for row in problem.rows}
+    freed = {row: sum(unit.amount[row] for unit in chosen) for row in problem.rows}
     spare = (u for u in chosen if problem.left({r: f - u.amount[r] for r, f in freed.items()}) <= problem.left(freed))
-    return frozenset(t for take in spare for t in take.tasks)
+    return frozenset(t for unit in spare for t in unit.tasks)
 
 
 def _search(
     problem: QuotaProblem,
-    takes: Sequence[EvictionUnit],
+    units: Sequence[EvictionUnit],
     known: list[EvictionUnit],
     solve: Solve | None,
     cuts: Sequence[FollowUpCut],
 ) -> tuple[list[EvictionUnit], bool]:
-    """Look through few takes here, and leave many to the solver."""
+    """Look through few units here, and leave many to the solver."""
     known = known if respects(known, cuts) else []
-    search = BranchAndBound(problem, takes, known, problem.candidates.session.settings.search.max_scenarios, cuts)
+    search = BranchAndBound(problem, units, known, problem.candidates.session.settings.search.max_scenarios, cuts)
     chosen = search.run()
     if search.finished or solve is None:
         return chosen, search.finished
-    optimum = ExactSelection(problem, takes, chosen, solve, cuts)
+    optimum = ExactSelection(problem, units, chosen, solve, cuts)
     return optimum.run(), optimum.proved
 
 

@@ -1,6 +1,6 @@
-"""The best set of any number of takes: an exact program, solved once for each thing that sets are compared by.
+"""The best set of any number of units: an exact program, solved once for each thing that sets are compared by.
 
-Takes that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
+Units that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
 of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A stage whose value
 cannot be less than what is known already is not solved. Every answer is rounded, held against the rules in whole
 numbers, and compared by the exact key, so that no set is ever worse than the one that the search began with.
@@ -59,9 +59,9 @@ class _Stage:
 
 @dataclass(slots=True)
 class _Bundle:
-    """Takes that are alike, the best to take first, and their variable."""
+    """Units that are alike, the best to take first, and their variable."""
 
-    takes: list[EvictionUnit]
+    units: list[EvictionUnit]
     column: int
 
 
@@ -94,7 +94,7 @@ class ExactSelection:
     def __init__(
         self,
         problem: QuotaProblem,
-        takes: Sequence[EvictionUnit],
+        units: Sequence[EvictionUnit],
         known: Sequence[EvictionUnit],
         solve: Solve,
         cuts: Sequence[FollowUpCut] = (),
@@ -105,11 +105,11 @@ class ExactSelection:
         self.best = list(known) if respects(known, cuts) else []
         self.value = problem.key(self.best)
         self.proved = False
-        self.bundles = list(_bundles(problem, takes, cuts))
+        self.bundles = list(_bundles(problem, units, cuts))
         self.write = _Columns()
         for bundle in self.bundles:
-            bundle.column = self.write.add(len(bundle.takes), whole=True)
-        self._columns = {take: b.column for b in self.bundles for take in b.takes}
+            bundle.column = self.write.add(len(bundle.units), whole=True)
+        self._columns = {unit: b.column for b in self.bundles for unit in b.units}
         self._need: list[int] = []
         self._beyond: list[tuple[int, int]] = []
         self._rules()
@@ -129,15 +129,15 @@ class ExactSelection:
         problem, write = self.problem, self.write
         bounds: dict[int, Line] = {}
         for bundle in self.bundles:
-            take = bundle.takes[0]
-            binding = (*problem.binding(take.workload.leaf, take.amount), *problem.charges(take.tasks))
+            unit = bundle.units[0]
+            binding = (*problem.binding(unit.workload.leaf, unit.amount), *problem.charges(unit.tasks))
             for number, held in binding:
                 line = bounds.setdefault(number, {})
                 line[bundle.column] = line.get(bundle.column, 0) + held
         for number, line in sorted(bounds.items()):
             write.bound(line, high=problem.slack[number])
         for row, need in problem.need.items():
-            line = {b.column: b.takes[0].amount[row] for b in self.bundles if b.takes[0].amount[row]}
+            line = {b.column: b.units[0].amount[row] for b in self.bundles if b.units[0].amount[row]}
             if problem.never:
                 write.bound(line, high=need)
             missing = write.add(need, whole=False)
@@ -146,36 +146,36 @@ class ExactSelection:
         self._overlaps()
         for cut in self.cuts:
             instead = {self._columns[t]: -1 for t in self._columns if cut.prevented_by(t)}
-            for take in self._columns:
-                if cut.concerns(take) and not cut.prevented_by(take):
-                    write.bound({**instead, self._columns[take]: 1}, high=0)
+            for unit in self._columns:
+                if cut.concerns(unit) and not cut.prevented_by(unit):
+                    write.bound({**instead, self._columns[unit]: 1}, high=0)
         self._distances()
 
     def _overlaps(self) -> None:
-        """Of one workload only takes that do not overlap go together."""
+        """Of one workload only units that do not overlap go together."""
         by_workload: dict[str, list[_Bundle]] = {}
         for bundle in self.bundles:
-            by_workload.setdefault(bundle.takes[0].workload.key, []).append(bundle)
+            by_workload.setdefault(bundle.units[0].workload.key, []).append(bundle)
         for own in by_workload.values():
-            for compound in (b for b in own if b.takes[0].compound):
-                tasks = set(compound.takes[0].tasks)
+            for compound in (b for b in own if b.units[0].compound):
+                tasks = set(compound.units[0].tasks)
                 for other in own:
-                    common = sum(not tasks.isdisjoint(t.tasks) for t in other.takes)
+                    common = sum(not tasks.isdisjoint(t.tasks) for t in other.units)
                     if common and other is not compound:
-                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.takes))
+                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.units))
 
     def _distances(self) -> None:
         """How far each queue below the top is from the amount that it should give."""
         problem, write = self.problem, self.write
         given: dict[tuple[int, int], Line] = {}
         for bundle in self.bundles:
-            take = bundle.takes[0]
-            for queue in problem.queues.path[take.workload.leaf]:
+            unit = bundle.units[0]
+            for queue in problem.queues.path[unit.workload.leaf]:
                 if queue == problem.top:
                     break
                 for row in problem.rows:
-                    if take.amount[row]:
-                        given.setdefault((queue, row), {})[bundle.column] = take.amount[row]
+                    if unit.amount[row]:
+                        given.setdefault((queue, row), {})[bundle.column] = unit.amount[row]
         for (queue, row), line in sorted(given.items()):
             wanted = problem.target.get(queue, {}).get(row, 0)
             most = sum(int(self.write.upper[c]) * amount for c, amount in line.items())
@@ -190,25 +190,25 @@ class ExactSelection:
         """Give what is to be made least, the most important first."""
         problem = self.problem
         over = dict(zip(self._need, (problem.weight[row] for row in problem.rows), strict=True))
-        yield _Stage(over, lambda takes: problem.left(self._freed(takes)), problem.left(problem.most))
-        yield self._of(lambda take: take.last)
+        yield _Stage(over, lambda units: problem.left(self._freed(units)), problem.left(problem.most))
+        yield self._of(lambda unit: unit.last)
         for level in sorted({t.workload.priority for t in self._columns}, reverse=True):
             yield self._of(partial(_taken_of, problem, level))
-        yield self._of(lambda take: sum(problem.weight[row] * take.amount[row] for row in problem.rows))
+        yield self._of(lambda unit: sum(problem.weight[row] * unit.amount[row] for row in problem.rows))
         yield _Stage(dict(self._beyond), problem.distance)
         yield from self._leaf_priorities()
         if problem.candidates.session.settings.victims == "cost":
-            yield _Stage(self._costs(), lambda takes: sum(map(problem.candidates.price, takes)))
-            yield self._of(lambda take: int(take.whole))
-            yield self._of(lambda take: len(take.tasks))
+            yield _Stage(self._costs(), lambda units: sum(map(problem.candidates.price, units)))
+            yield self._of(lambda unit: int(unit.whole))
+            yield self._of(lambda unit: len(unit.tasks))
 
-    def _freed(self, takes: Sequence[EvictionUnit]) -> dict[int, int]:
-        return {row: sum(t.amount[row] for t in takes) for row in self.problem.rows}
+    def _freed(self, units: Sequence[EvictionUnit]) -> dict[int, int]:
+        return {row: sum(t.amount[row] for t in units) for row in self.problem.rows}
 
     def _of(self, worth: Callable[[EvictionUnit], int]) -> _Stage:
-        """Give a stage that is a sum over the takes; those of one bundle have the same."""
-        line = {b.column: amount for b in self.bundles if (amount := worth(b.takes[0]))}
-        return _Stage(line, lambda takes: sum(map(worth, takes)))
+        """Give a stage that is a sum over the units; those of one bundle have the same."""
+        line = {b.column: amount for b in self.bundles if (amount := worth(b.units[0]))}
+        return _Stage(line, lambda units: sum(map(worth, units)))
 
     def _leaf_priorities(self) -> Iterator[_Stage]:
         """Give whether anything is taken of queues of each priority, the highest first, until something has to be."""
@@ -216,9 +216,9 @@ class ExactSelection:
         for level in sorted({of(t) for t in self._columns}, reverse=True):
             used = self.write.add(1, whole=True)
             for bundle in self.bundles:
-                if of(bundle.takes[0]) == level:
-                    self.write.bound({bundle.column: 1, used: -len(bundle.takes)}, high=0)
-            yield _Stage({used: 1}, partial(_takes_of_queues, problem, level))
+                if of(bundle.units[0]) == level:
+                    self.write.bound({bundle.column: 1, used: -len(bundle.units)}, high=0)
+            yield _Stage({used: 1}, partial(_taken_of_queues, problem, level))
             if any(of(t) == level for t in self.best):
                 return
 
@@ -227,8 +227,8 @@ class ExactSelection:
         line: Line = {}
         for bundle in self.bundles:
             prices: dict[int, int] = {}
-            for take in bundle.takes:
-                price = self.problem.candidates.price(take)
+            for unit in bundle.units:
+                price = self.problem.candidates.price(unit)
                 prices[price] = prices.get(price, 0) + 1
             if len(prices) == 1:
                 line[bundle.column] = next(iter(prices))
@@ -267,14 +267,14 @@ class ExactSelection:
         values = [float("nan")] * len(self.write.upper)
         chosen = set(self.best)
         for bundle in self.bundles:
-            values[bundle.column] = sum(take in chosen for take in bundle.takes)
+            values[bundle.column] = sum(unit in chosen for unit in bundle.units)
         return values
 
     def _take_over(self, values: Sequence[float]) -> bool:
         """Read a solution; False if the rules forbid it after all, or it is worse than what is known."""
         chosen = list(self._read(values))
         selection = QuotaSelection(self.problem)
-        if not all(selection.try_add(take) for take in chosen) or not respects(chosen, self.cuts):
+        if not all(selection.try_add(unit) for unit in chosen) or not respects(chosen, self.cuts):
             return False
         value = self.problem.key(chosen)
         if value < self.value:
@@ -283,26 +283,26 @@ class ExactSelection:
 
     def _read(self, values: Sequence[float]) -> Iterator[EvictionUnit]:
         taken: dict[str, set[object]] = {}
-        for bundle in sorted(self.bundles, key=lambda b: not b.takes[0].compound):
+        for bundle in sorted(self.bundles, key=lambda b: not b.units[0].compound):
             count = round(values[bundle.column])
-            own = taken.setdefault(bundle.takes[0].workload.key, set())
-            free = [t for t in bundle.takes if own.isdisjoint(t.tasks)] if own else bundle.takes
-            for take in free[:count]:
-                if take.compound:
-                    own.update(take.tasks)
-                yield take
+            own = taken.setdefault(bundle.units[0].workload.key, set())
+            free = [t for t in bundle.units if own.isdisjoint(t.tasks)] if own else bundle.units
+            for unit in free[:count]:
+                if unit.compound:
+                    own.update(unit.tasks)
+                yield unit
 
     def _exchange(self) -> None:
-        """Of what could stand for each other, take what is younger: the last word of the order."""
+        """Of what could stand for each other, prefer what is younger: the last word of the order."""
         same: dict[object, list[EvictionUnit]] = {}
-        for take in self._columns:
-            if not take.compound:
-                price = self.problem.candidates.price(take)
-                same.setdefault((alike(self.problem, take, self.cuts), price), []).append(take)
+        for unit in self._columns:
+            if not unit.compound:
+                price = self.problem.candidates.price(unit)
+                same.setdefault((alike(self.problem, unit, self.cuts), price), []).append(unit)
         chosen = set(self.best)
-        for takes in same.values():
-            own = [t for t in takes if t in chosen]
-            free = [t for t in takes if not any(c.compound and c.workload is t.workload for c in chosen)]
+        for units in same.values():
+            own = [t for t in units if t in chosen]
+            free = [t for t in units if not any(c.compound and c.workload is t.workload for c in chosen)]
             chosen.difference_update(own)
             chosen.update(sorted(free, key=lambda t: t.age)[: len(own)])
         found = sorted(chosen, key=self.problem.candidates.rank)
@@ -310,26 +310,26 @@ class ExactSelection:
             self.best, self.value = found, self.problem.key(found)
 
 
-def _taken_of(problem: QuotaProblem, level: int, take: EvictionUnit) -> int:
-    """Give what a take has of one priority."""
-    return problem.weighted(take.amount) if take.workload.priority == level else 0
+def _taken_of(problem: QuotaProblem, level: int, unit: EvictionUnit) -> int:
+    """Give what a unit has of one priority."""
+    return problem.weighted(unit.amount) if unit.workload.priority == level else 0
 
 
-def _takes_of_queues(problem: QuotaProblem, level: int, takes: Sequence[EvictionUnit]) -> int:
+def _taken_of_queues(problem: QuotaProblem, level: int, units: Sequence[EvictionUnit]) -> int:
     """Give 1 if anything is taken of queues of one priority, else 0."""
-    return int(any(problem.leaf_priority(t) == level for t in takes))
+    return int(any(problem.leaf_priority(t) == level for t in units))
 
 
-def _bundles(problem: QuotaProblem, takes: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Bundle]:
-    """Put takes together that are alike; those of a workload that could be taken in several ways by themselves."""
+def _bundles(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Bundle]:
+    """Put units together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
-    for take in takes:
-        several[take.workload.key] = several.get(take.workload.key, 0) + 1
+    for unit in units:
+        several[unit.workload.key] = several.get(unit.workload.key, 0) + 1
     found: dict[object, list[EvictionUnit]] = {}
-    for take in sorted(takes, key=problem.candidates.rank):
-        own = take.workload.key if several[take.workload.key] > 1 else None
-        compound = take if take.compound else None
-        found.setdefault((own, compound, alike(problem, take, cuts)), []).append(take)
+    for unit in sorted(units, key=problem.candidates.rank):
+        own = unit.workload.key if several[unit.workload.key] > 1 else None
+        compound = unit if unit.compound else None
+        found.setdefault((own, compound, alike(problem, unit, cuts)), []).append(unit)
     for bundle in found.values():
         yield _Bundle(bundle, -1)
 

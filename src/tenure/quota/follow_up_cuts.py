@@ -23,22 +23,22 @@ class FollowUpCut:
     victim: WorkloadState
     evicts: frozenset[TaskState]
 
-    def concerns(self, take: EvictionUnit) -> bool:
-        """Whether a take is one for which something would be evicted."""
-        return take.workload is self.victim
+    def concerns(self, unit: EvictionUnit) -> bool:
+        """Whether a unit is one for which something would be evicted."""
+        return unit.workload is self.victim
 
-    def prevented_by(self, take: EvictionUnit) -> bool:
-        """Whether with this take what would be evicted next is gone already."""
-        return not self.evicts.isdisjoint(take.tasks)
+    def prevented_by(self, unit: EvictionUnit) -> bool:
+        """Whether with this unit what would be evicted next is gone already."""
+        return not self.evicts.isdisjoint(unit.tasks)
 
     def without(self, tasks: Collection[TaskState]) -> FollowUpCut:
         """Give the cut that some tasks do not prevent: what is taken has to be needed."""
         return replace(self, evicts=self.evicts.difference(tasks))
 
 
-def respects(takes: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
+def respects(units: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
     """Whether a set is none of those that are told apart."""
-    chosen = list(takes) if cuts else []
+    chosen = list(units) if cuts else []
     return not any(
         any(cut.concerns(t) for t in chosen) and not any(cut.prevented_by(t) for t in chosen) for cut in cuts
     )

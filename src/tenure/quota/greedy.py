@@ -12,16 +12,16 @@ MOST_TIERS = 8
 """Attempts with one more tier each, before everything is allowed at once."""
 
 
-def greedy(problem: QuotaProblem, takes: Sequence[EvictionUnit], first: Tier) -> list[EvictionUnit]:
+def greedy(problem: QuotaProblem, units: Sequence[EvictionUnit], first: Tier) -> list[EvictionUnit]:
     """Give a set that obeys the rules, and is short of the need only where no such attempt found more.
 
-    ``first``: the tier (see `Take.tier`) without which there is not enough, by amounts alone; lower ones are always
+    ``first``: the tier (see `EvictionUnit`) without which there is not enough, by amounts alone; lower ones are always
     allowed. What no attempt allows is neither costed nor put in order.
     """
-    tiers = sorted({t.tier for t in takes if t.tier >= first})
+    tiers = sorted({t.tier for t in units if t.tier >= first})
     attempts = tiers if len(tiers) <= MOST_TIERS else [*tiers[: MOST_TIERS - 1], tiers[-1]]
     ranked: list[EvictionUnit] = []
-    rest = list(takes)
+    rest = list(units)
     best: list[EvictionUnit] = []
     least: Worth | None = None
     for tier in attempts:
@@ -44,16 +44,16 @@ def _attempt(problem: QuotaProblem, ranked: Sequence[EvictionUnit]) -> list[Evic
     if not problem.never:
         _cover(ranked, selection)
     _give_back(problem, selection)
-    return list(selection.takes)
+    return list(selection.units)
 
 
 def _fill_targets(problem: QuotaProblem, ranked: Iterable[EvictionUnit], selection: QuotaSelection) -> None:
     """Take what stays within the amounts of every leaf, and so within those of every queue above."""
     room: Amounts = {queue: dict(amounts) for queue, amounts in problem.target.items()}
     rows = problem.rows
-    for take in ranked:
-        own, amount = room[take.workload.leaf], take.amount
-        if not take.compound and selection.try_add(take, own):
+    for unit in ranked:
+        own, amount = room[unit.workload.leaf], unit.amount
+        if not unit.compound and selection.try_add(unit, own):
             for row in rows:
                 own[row] -= amount[row]
 
@@ -64,10 +64,10 @@ def _fill(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:
     if not selection.remaining():
         return
     within = {row: amount - selection.freed[row] for row, amount in need.items()}
-    rows, taken = selection.problem.rows, selection.takes
+    rows, taken = selection.problem.rows, selection.units
     small = [t for t in ranked if t.compound or (t not in taken and all(t.amount[row] <= within[row] for row in rows))]
-    for take in sorted(small, key=lambda t: t.tier):
-        if selection.try_add(take, within):
+    for unit in sorted(small, key=lambda t: t.tier):
+        if selection.try_add(unit, within):
             within = {row: amount - selection.freed[row] for row, amount in need.items()}
             if not selection.remaining():
                 return
@@ -79,14 +79,14 @@ def _cover(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:
     while selection.remaining():
         best: EvictionUnit | None = None
         least: tuple[int, int] | None = None
-        for take in ranked:
-            net = selection.net(take)
-            if net is None or selection.blocked_by(take, net) is not None:
+        for unit in ranked:
+            net = selection.net(unit)
+            if net is None or selection.blocked_by(unit, net) is not None:
                 continue
             after = {row: selection.freed[row] + net[row] for row in problem.rows}
             value = problem.left(after), problem.weighed(after)
             if (least is None or value < least) and value[0] < problem.left(selection.freed):
-                best, least = take, value
+                best, least = unit, value
         if best is None or not selection.try_add(best):
             return
 
@@ -96,8 +96,8 @@ def _give_back(problem: QuotaProblem, selection: QuotaSelection) -> None:
     left = problem.left(selection.freed)
     if all(selection.freed[row] <= most for row, most in problem.need.items()):
         return  # all that is there counts
-    order = sorted(selection.takes, key=problem.candidates.rank, reverse=True)
-    for take in sorted(order, key=lambda t: t.tier, reverse=True):
-        after = {row: selection.freed[row] - take.amount[row] for row in problem.rows}
+    order = sorted(selection.units, key=problem.candidates.rank, reverse=True)
+    for unit in sorted(order, key=lambda t: t.tier, reverse=True):
+        after = {row: selection.freed[row] - unit.amount[row] for row in problem.rows}
         if problem.left(after) == left:
-            selection.drop(take)
+            selection.drop(unit)

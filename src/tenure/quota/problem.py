@@ -1,4 +1,4 @@
-"""What a set of takes has to obey, and what makes one better than another (spec: quota preemption, firing)."""
+"""What a set of units has to obey, and what makes one better than another (spec: quota preemption, firing)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class QuotaProblem:
         return tuple(found.items())
 
     def binding(self, leaf: int, amount: Amount) -> Binding:
-        """Give the guarantees that a take of ``amount`` from a leaf counts against."""
+        """Give the guarantees that a unit of ``amount`` from a leaf counts against."""
         found = self._bindings.get((leaf, amount))
         if found is None:
             queues = self.queues
@@ -113,24 +113,24 @@ class QuotaProblem:
             self.names.append((queue, row))
         return number
 
-    def possible(self, take: EvictionUnit) -> bool:
+    def possible(self, unit: EvictionUnit) -> bool:
         """Whether it could be taken if nothing else were."""
-        leaf, amount = take.workload.leaf, take.amount
+        leaf, amount = unit.workload.leaf, unit.amount
         fits = self._fits.get((leaf, amount))
         if fits is None:
             most = self.need.items() if self.never else ()
             fits = all(amount[row] <= need for row, need in most) and self._within(self.binding(leaf, amount))
             self._fits[leaf, amount] = fits
         if fits and self.budgeted:
-            return self._within(self.charges(take.tasks))
+            return self._within(self.charges(unit.tasks))
         return fits
 
     def _within(self, binding: Binding) -> bool:
         return all(held <= self.slack[number] for number, held in binding)
 
-    def key(self, takes: Iterable[EvictionUnit]) -> Key:
+    def key(self, units: Iterable[EvictionUnit]) -> Key:
         """Give what sets are compared by; the least is the best."""
-        chosen = list(takes)
+        chosen = list(units)
         return (
             *self.worth(chosen),
             self.distance(chosen),
@@ -149,9 +149,9 @@ class QuotaProblem:
     def levels(self, chosen: Iterable[EvictionUnit]) -> Levels:
         """Give what is taken of each priority."""
         found: Levels = {}
-        for take in chosen:
-            level = take.workload.priority
-            found[level] = found.get(level, 0) + self.weighted(take.amount)
+        for unit in chosen:
+            level = unit.workload.priority
+            found[level] = found.get(level, 0) + self.weighted(unit.amount)
         return found
 
     def weighted(self, amount: Amount) -> int:
@@ -191,29 +191,29 @@ class QuotaProblem:
     def given(self, chosen: Iterable[EvictionUnit]) -> Amounts:
         """Give what a set takes from each queue below the top, by row."""
         given: Amounts = {}
-        for take in chosen:
-            for queue in self.queues.path[take.workload.leaf]:
+        for unit in chosen:
+            for queue in self.queues.path[unit.workload.leaf]:
                 if queue == self.top:
                     break
                 own = given.setdefault(queue, dict.fromkeys(self.rows, 0))
                 for row in self.rows:
-                    own[row] += take.amount[row]
+                    own[row] += unit.amount[row]
         return given
 
-    def leaf_priority(self, take: EvictionUnit) -> int:
+    def leaf_priority(self, unit: EvictionUnit) -> int:
         """Give the priority of the queue that it is taken from."""
-        return self.queues.queues[take.workload.leaf].priority
+        return self.queues.queues[unit.workload.leaf].priority
 
 
 class QuotaSelection:
     """A set while it is put together; every state of it obeys the problem's rules.
 
-    Of one workload it holds takes that do not overlap: a compound take replaces those that it contains.
+    Of one workload it holds units that do not overlap: a compound one replaces those that it contains.
     """
 
     def __init__(self, problem: QuotaProblem) -> None:
         self.problem = problem
-        self.takes: dict[EvictionUnit, None] = {}
+        self.units: dict[EvictionUnit, None] = {}
         self.freed = dict.fromkeys(problem.rows, 0)
         self.used: dict[int, int] = {}
         self._parts: dict[WorkloadState, list[EvictionUnit]] = {}
@@ -222,15 +222,15 @@ class QuotaSelection:
         """Give what still has to go, by row, where anything has."""
         return {row: amount - self.freed[row] for row, amount in self.problem.need.items() if amount > self.freed[row]}
 
-    def net(self, take: EvictionUnit) -> Amount | None:
+    def net(self, unit: EvictionUnit) -> Amount | None:
         """Give what taking it would free now; None if it is taken, or part of what is."""
-        if take in self.takes:
+        if unit in self.units:
             return None
-        parts = self._parts.get(take.workload)
+        parts = self._parts.get(unit.workload)
         if not parts:
-            return take.amount
-        amount = list(take.amount)
-        tasks = set(take.tasks)
+            return unit.amount
+        amount = list(unit.amount)
+        tasks = set(unit.tasks)
         for part in parts:
             common = tasks.intersection(part.tasks)
             if len(common) == len(part.tasks) and len(tasks) > len(common):
@@ -239,33 +239,33 @@ class QuotaSelection:
                 return None
         return tuple(amount)
 
-    def blocked_by(self, take: EvictionUnit, net: Amount) -> int | None:
+    def blocked_by(self, unit: EvictionUnit, net: Amount) -> int | None:
         """Give the number of the first bound that taking ``net`` more would break."""
         used, slack = self.used, self.problem.slack
-        for number, held in self._binding(take, net):
+        for number, held in self._binding(unit, net):
             if used.get(number, 0) + held > slack[number]:
                 return number
         return None
 
-    def _binding(self, take: EvictionUnit, net: Amount) -> Binding:
-        """Give the bounds that a take counts against, beyond what is taken already."""
+    def _binding(self, unit: EvictionUnit, net: Amount) -> Binding:
+        """Give the bounds that a unit counts against, beyond what is taken already."""
         problem = self.problem
-        binding = problem.binding(take.workload.leaf, net)
-        return (*binding, *problem.charges(self._new_of(take))) if problem.budgeted else binding
+        binding = problem.binding(unit.workload.leaf, net)
+        return (*binding, *problem.charges(self._new_of(unit))) if problem.budgeted else binding
 
-    def _new_of(self, take: EvictionUnit) -> Iterable[TaskState]:
-        """Give the tasks of a take that are not taken yet."""
-        parts = self._parts.get(take.workload)
+    def _new_of(self, unit: EvictionUnit) -> Iterable[TaskState]:
+        """Give the tasks of a unit that are not taken yet."""
+        parts = self._parts.get(unit.workload)
         if not parts:
-            return take.tasks
+            return unit.tasks
         known = {task for part in parts for task in part.tasks}
-        return [task for task in take.tasks if task not in known]
+        return [task for task in unit.tasks if task not in known]
 
-    def try_add(self, take: EvictionUnit, within: dict[int, int] | None = None) -> bool:
-        """Add a take if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
-        workload, problem = take.workload, self.problem
+    def try_add(self, unit: EvictionUnit, within: dict[int, int] | None = None) -> bool:
+        """Add a unit if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
+        workload, problem = unit.workload, self.problem
         parts = self._parts.get(workload)
-        net = self.net(take) if parts else take.amount
+        net = self.net(unit) if parts else unit.amount
         if net is None:
             return False
         if problem.never:
@@ -274,27 +274,27 @@ class QuotaSelection:
             for row in problem.rows:
                 if net[row] > within[row]:
                     return False
-        binding = self._binding(take, net)
+        binding = self._binding(unit, net)
         for number, held in binding:
             if self.used.get(number, 0) + held > problem.slack[number]:
                 return False
         self._count(net, binding, 1)
         if parts:
-            for part in [p for p in parts if not set(p.tasks).isdisjoint(take.tasks)]:
+            for part in [p for p in parts if not set(p.tasks).isdisjoint(unit.tasks)]:
                 parts.remove(part)
-                del self.takes[part]
-            parts.append(take)
+                del self.units[part]
+            parts.append(unit)
         else:
-            self._parts[workload] = [take]
-        self.takes[take] = None
+            self._parts[workload] = [unit]
+        self.units[unit] = None
         return True
 
-    def drop(self, take: EvictionUnit) -> None:
-        """Give a take back, as a whole."""
-        self._parts[take.workload].remove(take)
-        del self.takes[take]
-        binding = self.problem.binding(take.workload.leaf, take.amount)
-        self._count(take.amount, (*binding, *self.problem.charges(take.tasks)), -1)
+    def drop(self, unit: EvictionUnit) -> None:
+        """Give a unit back, as a whole."""
+        self._parts[unit.workload].remove(unit)
+        del self.units[unit]
+        binding = self.problem.binding(unit.workload.leaf, unit.amount)
+        self._count(unit.amount, (*binding, *self.problem.charges(unit.tasks)), -1)
 
     def _count(self, amount: Amount, binding: Binding, sign: int) -> None:
         for row in self.freed:

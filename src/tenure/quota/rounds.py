@@ -137,8 +137,8 @@ class QuotaRound:
         need = self._need(number)
         if not need:
             return replace(report, state=FIRING)
-        choice, takes = self._choose(number, need)
-        gone = self._carry_out(number, status, takes)
+        choice, units = self._choose(number, need)
+        gone = self._carry_out(number, status, units)
         if choice.left:
             report = self._tell_shortfall(choice, report)
         return replace(report, state=FIRING if gone or going else STUCK)
@@ -150,10 +150,10 @@ class QuotaRound:
             choice = choose(
                 self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
             )
-            takes = self._allowed(choice.takes)
-            if len(takes) == len(choice.takes):
+            units = self._allowed(choice.units)
+            if len(units) == len(choice.units):
                 break
-        return choice, takes
+        return choice, units
 
     def _tell_shortfall(self, choice: QuotaChoice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
@@ -169,9 +169,9 @@ class QuotaRound:
             exhausted=choice.exhausted,
         )
 
-    def _carry_out(self, number: int, status: QuotaStatus, takes: Sequence[EvictionUnit]) -> bool:
-        """Evict takes, as far as the bound of a cycle allows; gives whether anything was evicted."""
-        price = self._price(takes)
+    def _carry_out(self, number: int, status: QuotaStatus, units: Sequence[EvictionUnit]) -> bool:
+        """Evict units, as far as the bound of a cycle allows; gives whether anything was evicted."""
+        price = self._price(units)
         if not price:
             return False
         session, tasks, reason = self.session, list(price), self._reason(number, status)
@@ -190,30 +190,30 @@ class QuotaRound:
         )
         return True
 
-    def _price(self, takes: Iterable[EvictionUnit]) -> Price:
-        """Say what evicting costs, for as many takes as the bound of a cycle leaves room for."""
+    def _price(self, units: Iterable[EvictionUnit]) -> Price:
+        """Say what evicting costs, for as many units as the bound of a cycle leaves room for."""
         known, price = self.candidates, {}
-        for take in takes:
+        for unit in units:
             if self.left is not None:
-                if len(take.tasks) > self.left:
+                if len(unit.tasks) > self.left:
                     continue
-                self.left -= len(take.tasks)
-            if self._announces or take.workload.model.eviction_notice is not None:
-                self.state.remember(take.workload)
-            lost, until = lost_time(self.session, take.workload), known.protected_until(take.workload)
-            for task in take.tasks:
+                self.left -= len(unit.tasks)
+            if self._announces or unit.workload.model.eviction_notice is not None:
+                self.state.remember(unit.workload)
+            lost, until = lost_time(self.session, unit.workload), known.protected_until(unit.workload)
+            for task in unit.tasks:
                 price[task] = known.cost_of(task), lost, until
         return price
 
-    def _allowed(self, takes: list[EvictionUnit]) -> list[EvictionUnit]:
+    def _allowed(self, units: list[EvictionUnit]) -> list[EvictionUnit]:
         """Leave out what plugins do not let go together with what comes before it."""
-        if not takes or not self.candidates.guarded:
-            return takes
+        if not units or not self.candidates.guarded:
+            return units
         allowed: list[EvictionUnit] = []
-        waiting = [takes]
+        waiting = [units]
         while waiting:
             chunk = waiting.pop()
-            tasks = [t for take in (*allowed, *chunk) for t in take.tasks]
+            tasks = [t for unit in (*allowed, *chunk) for t in unit.tasks]
             refusal = self.state.plugins.validate(self.session, "quota", None, tasks)
             if refusal is None:
                 allowed += chunk

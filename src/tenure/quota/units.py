@@ -55,7 +55,7 @@ class EvictionUnit:
 class UnitPool:
     """The eviction units below one queue, and the workloads that are held back."""
 
-    takes: list[EvictionUnit] = field(default_factory=list)
+    units: list[EvictionUnit] = field(default_factory=list)
     refused: list[tuple[WorkloadState, Refusal]] = field(default_factory=list)
 
 
@@ -87,35 +87,35 @@ class UnitCandidates:
                     continue
                 if workload.occupied():
                     self._consider(workload, rows, pool)
-        for take in [t for t in pool.takes if t.tasks in self._left_out]:
-            pool.takes.remove(take)
-            pool.refused.append((take.workload, self._left_out[take.tasks]))
+        for unit in [t for t in pool.units if t.tasks in self._left_out]:
+            pool.units.remove(unit)
+            pool.refused.append((unit.workload, self._left_out[unit.tasks]))
         pool.refused.sort(key=lambda r: r[0].key)
         return pool
 
-    def leave_out(self, take: EvictionUnit, refusal: Refusal) -> None:
-        """Let no later pool hold a take."""
-        self._left_out[take.tasks] = refusal
+    def leave_out(self, unit: EvictionUnit, refusal: Refusal) -> None:
+        """Let no later pool hold a unit."""
+        self._left_out[unit.tasks] = refusal
 
     @property
     def guarded(self) -> bool:
-        """Whether a set of takes has to be shown to plugins as a whole; what bounds it otherwise is known here."""
+        """Whether a set of units has to be shown to plugins as a whole; what bounds it otherwise is known here."""
         return bool(self.plugins.others) or any(self._protected.values())
 
-    def bounds(self, takes: Sequence[EvictionUnit]) -> tuple[list[TaskState], list[LinearBound]]:
-        """Give the tasks of takes, each once, and what disruption budgets say of them, by their number there."""
+    def bounds(self, units: Sequence[EvictionUnit]) -> tuple[list[TaskState], list[LinearBound]]:
+        """Give the tasks of units, each once, and what disruption budgets say of them, by their number there."""
         budgets = self.plugins.budgets
         if not budgets.active:
             return [], []
-        tasks = list(dict.fromkeys(t for take in takes for t in take.tasks))
+        tasks = list(dict.fromkeys(t for unit in units for t in unit.tasks))
         return tasks, budgets.rows(self.session, "quota", None, tasks)
 
-    def price(self, take: EvictionUnit) -> int:
+    def price(self, unit: EvictionUnit) -> int:
         """Give the price of taking it, in millionths of a weighted resource-second; mostly that is what it costs."""
-        if take.cost < 0:
+        if unit.cost < 0:
             exact = any_price(self.session)
-            take.cost = price_of_all(self.session, take.tasks) if exact else sum(map(self.cost_of, take.tasks))
-        return take.cost
+            unit.cost = price_of_all(self.session, unit.tasks) if exact else sum(map(self.cost_of, unit.tasks))
+        return unit.cost
 
     def cost_of(self, task: TaskState) -> int:
         """Give what evicting one task costs; what tasks that ask for the same cost in a second is found once."""
@@ -126,18 +126,18 @@ class UnitCandidates:
             weight = self._rates[task.cls.id] = rate(self.session, task)
         return cost(self.session, task, weight)
 
-    def rank(self, take: EvictionUnit) -> tuple[object, ...]:
-        """Order takes of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
-        if not take.rank:
-            workload, price = take.workload, take.cost if take.cost >= 0 else self.price(take)
+    def rank(self, unit: EvictionUnit) -> tuple[object, ...]:
+        """Order units of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
+        if not unit.rank:
+            workload, price = unit.workload, unit.cost if unit.cost >= 0 else self.price(unit)
             created = workload.created_at
             age = -(created if workload.started_at is None else workload.started_at)
             order = (price,) if self._by_cost else stage_two(self.session.settings, price, age)
-            number = len(take.tasks)
-            take.rank = (
-                workload.priority, *order, take.whole, number, age, -created, -take.tasks[-1].index, workload.key,
+            number = len(unit.tasks)
+            unit.rank = (
+                workload.priority, *order, unit.whole, number, age, -created, -unit.tasks[-1].index, workload.key,
             )  # fmt: skip
-        return take.rank
+        return unit.rank
 
     def protected_until(self, workload: WorkloadState) -> int:
         """When the minimum runtime of a workload ends or ended, in µs since the epoch; -1 if it has none."""
@@ -158,13 +158,13 @@ class UnitCandidates:
             for row in rows:
                 if amount[row] > 0:
                     last = spared(self.session, task)
-                    pool.takes.append(EvictionUnit(workload, (task,), amount, int(last), (last, workload.priority)))
+                    pool.units.append(EvictionUnit(workload, (task,), amount, int(last), (last, workload.priority)))
                     break
         return True
 
     def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool) -> None:
         refusal = self._refuse(workload)
-        helpful = [t for t in self._takes(workload) if any(t.amount[row] > 0 for row in rows)]
+        helpful = [t for t in self._units(workload) if any(t.amount[row] > 0 for row in rows)]
         if not helpful:
             return
         if refusal is not None:
@@ -176,7 +176,7 @@ class UnitCandidates:
             text = f"{workload.key} has more tasks than may be evicted in one cycle ({self.most})"
             pool.refused.append((workload, Refusal("max-evictions-per-cycle", text)))
             helpful = [t for t in helpful if len(t.tasks) <= self.most]
-        pool.takes += helpful
+        pool.units += helpful
 
     def _refuse(self, workload: WorkloadState) -> Refusal | None:
         refusal = preemptibility(workload) or self._disabled(workload.leaf)
@@ -205,15 +205,15 @@ class UnitCandidates:
             self._protected[leaf] = resolve(self.session.settings, self.session.queues, "quota", -1, leaf)
         return self._protected[leaf]
 
-    def _takes(self, workload: WorkloadState) -> list[EvictionUnit]:
+    def _units(self, workload: WorkloadState) -> list[EvictionUnit]:
         root = workload.root
         if not root.children and sum(t.active for t in root.tasks) <= root.minimum:
             tasks = tuple(t for t in workload.tasks if t.node >= 0 and t.active and t.phase is not SUCCEEDED)
-            return [self._take(workload, tasks)]
+            return [self._unit(workload, tasks)]
         pieces = pieces_of(self.session, workload, frozenset(), core=True)
         several = len(pieces) > 1
         return [
-            self._take(
+            self._unit(
                 workload,
                 tuple(t for t in p.tasks if t.active),
                 whole=p.whole,
@@ -222,7 +222,7 @@ class UnitCandidates:
             for p in pieces
         ]
 
-    def _take(
+    def _unit(
         self, workload: WorkloadState, tasks: tuple[TaskState, ...], *, whole: bool = True, compound: bool = False
     ) -> EvictionUnit:
         session = self.session

@@ -43,7 +43,7 @@ class CandidateIndex:
         return filter(self.usable, self.candidates.all())
 
     def beyond(self, leaves: Iterable[int]) -> list[LeafCandidates]:
-        """Give the lots of leaves that were not open before."""
+        """Give the candidates of leaves that were not open before."""
         found = [] if self.candidates.beyond is None else self.candidates.beyond.candidate_leaves(leaves)
         self._candidate_leaves.update((leaf_candidates.leaf, leaf_candidates) for leaf_candidates in found)
         self._at.clear()
@@ -71,7 +71,7 @@ class CandidateIndex:
 
 
 class PieceStream:
-    """Pieces of several lots, the cheapest first, by their floor; lots may come and be closed on the way."""
+    """Pieces of several leaves, the cheapest first, by their floor; leaves may come and be closed on the way."""
 
     def __init__(self, usable: Usable, closed: Callable[[LeafCandidates], bool]) -> None:
         self.usable = usable
@@ -80,7 +80,7 @@ class PieceStream:
         self._added = 0
 
     def add(self, candidate_leaves: Iterable[LeafCandidates]) -> None:
-        """Take in lots, from their beginnings."""
+        """Take in the candidates of leaves, from their beginnings."""
         for leaf_candidates in candidate_leaves:
             pieces = leaf_candidates.cheapest_first()
             piece = next(pieces, None)

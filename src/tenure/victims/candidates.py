@@ -32,7 +32,7 @@ def _in_queues(piece: Piece) -> tuple[object, ...]:
 
 
 class VictimCandidates:
-    """The lots that are open to a contender.
+    """The candidates that are open to a contender, leaf by leaf.
 
     ``beyond``: what opens only once something has gone on the contender's own side.
     """
@@ -188,7 +188,7 @@ class CandidateGatherer:
     def candidate_leaves(
         self, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
     ) -> list[LeafCandidates]:
-        """Give one lot for each leaf."""
+        """Give the candidates of each leaf."""
         moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
         alike = self._alike(contender, rules)
@@ -238,7 +238,7 @@ class CandidateGatherer:
                 leaf_candidates.drop(workload)
 
     def close(self) -> None:
-        """The pass is over: let go of the lots, which know their gatherer."""
+        """The pass is over: let go of the candidates, which know their gatherer."""
         self._known.clear()
 
     def _leaves(self) -> Iterable[int]:

@@ -45,7 +45,7 @@ class SearchScope:
         self._too_full: dict[int, Amount] = {}
 
     def closed(self, leaf_candidates: LeafCandidates) -> bool:
-        """Whether nothing of a lot may be taken now."""
+        """Whether nothing of a leaf may be taken now."""
         return self._forbids(leaf_candidates.leaf, leaf_candidates.least)
 
     def out(self, piece: Piece) -> bool:
