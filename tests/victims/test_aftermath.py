@@ -41,6 +41,18 @@ def test_what_costs_less_with_all_that_follows_goes():
     assert steps(play(a_victim_that_would_preempt(much_dearer))) == [("v", "v-0")]
 
 
+def test_a_set_with_follow_ups_is_refused_by_one_of_lower_priorities_that_has_some_too():
+    """``gang`` alone would cost less with all that follows; of priority 50 it holds twice as much as ``x``."""
+    running = [
+        runs("gang", "a", ["n0", "n0"], core=2, minutes=1, priority=50), runs("x", "a", ["n0"], priority=50),
+        runs("y", "a", ["n0"]), runs("u", "a", ["n1"], minutes=10, allow_preemption=False),
+        runs("other", "a", ["n1"], gpus=3, priority=150),
+    ]  # fmt: skip
+    found = play(cluster([queue("a")], [*running, waits("j", "a", gpus=2, priority=90)], nodes=2))
+    assert steps(found) == [("x", "x-0"), ("y", "y-0")]
+    assert [(f.of, f.cause) for _, f in found.follow_ups] == [("default/x", "preempt")]
+
+
 def test_a_finished_plan_says_what_would_follow():
     found = play(a_victim_that_would_preempt())
     assert steps(found) == [("v", "v-0")]

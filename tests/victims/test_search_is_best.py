@@ -21,6 +21,7 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.preemption_pass import FIRST_TURN
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, VictimSearch
 from tenure.victims.set_order import consistent, key_of, lowest_of, usage
@@ -63,9 +64,13 @@ def drawn(seed, order="cost"):
     return replace(state, settings=replace(state.settings, victims=order))
 
 
-@given(seeds, st.sampled_from(["reclaim", "preempt", "consolidate"]), st.sampled_from(["cost", "youngest", "oldest"]))
+@given(
+    seeds, st.sampled_from(["reclaim", "preempt", "consolidate"]), st.sampled_from(["cost", "youngest", "oldest"]),
+    st.sampled_from([FIRST_TURN, 1 << 20]),
+)  # fmt: skip
 @settings(max_examples=tries(75, 750))
-def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order):
+def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order, turn):
+    """In its first turn as well, where a set is found greedily before all others are looked at."""
     session = session_of(drawn(seed, order))
     shares = Fairness(session).now()
     plugins = EvictionPlugins([])
@@ -78,10 +83,22 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order):
         if rules.contender_may() is not None or not 0 < len(pieces) <= MOST_PIECES:
             continue
         search = VictimSearch(session, dry_runs, contender, rules, candidates)
-        found = search.run(SearchBudget(1 << 20))
+        budget = SearchBudget(turn)
+        found = search.run(budget)
+        if budget.hit:
+            continue
         best = best_of_all(session, dry_runs, contender, rules, pieces)
         chosen = None if found.pieces is None else key_of(session.settings, found.pieces)
         assert chosen == best or (found.cut and chosen is None)
+
+
+def test_what_was_found_first_gives_way_to_lower_priorities_of_its_queue():
+    """Seven pieces have more subsets than the first turn has steps, so that the cheap ``large`` is found before all."""
+    small = [runs(f"{node}-{i}", "a", [node], minutes=60 + i) for node in ("n1", "n2") for i in range(3)]
+    fixed = [runs(f"fixed-{node}", "a", [node], priority=150) for node in ("n1", "n2")]
+    running = [runs("large", "a", ["n0"], gpus=4, minutes=1, priority=10), *small, *fixed]
+    found = play(cluster([queue("a")], [*running, waits("j", "a", gpus=2, priority=50)], nodes=3))
+    assert steps(found) == [("n1-0", "n1-0-0"), ("n1-1", "n1-1-0")]
 
 
 @given(seeds)

@@ -332,9 +332,10 @@ class VictimSearch:
             if better is not None:
                 best = best or better
             elif not self._follows(subset):
-                return min((s for s in (subset, best) if s is not None), key=lambda s: self._key(s, None) or ())
+                first = min((s for s in (subset, best) if s is not None), key=lambda s: self._key(s, None) or ())
+                return subset if first is subset else self._last_word(pieces, first, budget)
             else:
-                self.subsets.bar(frozenset(subset))  # only sets of which no part would do are compared
+                self.subsets.bar(frozenset(subset), beyond=True)  # only sets of which no part would do are compared
                 best = min((s for s in (best, subset) if s is not None), key=lambda s: self._key(s, None) or ())
                 limit = self._limit(best, alone)
         return self._last_word(pieces, best, budget)

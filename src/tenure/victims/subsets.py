@@ -29,7 +29,7 @@ class PieceSubsets:
         self.lowest: dict[int, int] = {}
         self.limits = limits
         self.beyond: list[Piece] | None = None
-        self._barred: list[frozenset[Piece]] = []
+        self._barred: dict[frozenset[Piece], bool] = {}
 
     def usage(self, pieces: Sequence[Piece], leaf: int) -> Usage:
         """Give what some pieces take of which priority inside one queue."""
@@ -65,12 +65,12 @@ class PieceSubsets:
                 else:
                     heappush(heap, (self.key(larger, alone), (*numbers, number)))
 
-    def bar(self, pieces: frozenset[Piece]) -> None:
-        """Leave out every set that holds all of these."""
-        self._barred.append(pieces)
+    def bar(self, pieces: frozenset[Piece], *, beyond: bool = False) -> None:
+        """Leave out every set that holds all of these; with ``beyond``, and others."""
+        self._barred[pieces] = beyond
 
     def _never(self, pieces: list[Piece]) -> bool:
         if not self._barred:
             return False
         chosen = frozenset(pieces)
-        return any(part <= chosen for part in self._barred)
+        return any(part < chosen or (part == chosen and not beyond) for part, beyond in self._barred.items())
