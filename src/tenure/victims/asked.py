@@ -17,6 +17,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
+from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import held
 from tenure.victims.preconditions import may_move
@@ -153,7 +154,8 @@ class AskedWorkloads:
     def _may_take_from(
         self, rules: CauseRules, contender: WorkloadState, got: Sequence[TaskState], result: AcceptedSet
     ) -> bool:
-        if rules.contender_may() is not None or rules.eligible(contender) is not None:
+        refusal = rules.contender_may() or rules.eligible(contender)
+        if refusal is not None and refusal.shield != SHORT:  # its core will be whole
             return False
         return rules.may_take(contender, held(self.session, got), core=not result.growth, owed=[]) is None
 
