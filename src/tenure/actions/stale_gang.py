@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.actions.context import Context
+from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
 from tenure.engine.nominations import nominated_tasks
 from tenure.engine.plan import Refused
@@ -66,8 +67,19 @@ def _judge(context: Context, workload: WorkloadState) -> None:
         return
     if session.now < since + grace:
         context.evicting().wake_at(since + grace)
-        return
-    _evict(context, workload, grace)
+    elif not _gets_whole(context, workload):
+        _evict(context, workload, grace)
+
+
+def _gets_whole(context: Context, workload: WorkloadState) -> bool:
+    """Whether what it lacks has a place once all that wait are served in order, as this cycle does: then it stays."""
+    session = context.session
+    if "allocate" not in session.settings.actions:
+        return False
+    with session.scenario():
+        session.new_epoch()
+        serve(session, context.placer, context.fairness.now())
+        return workload.root.satisfied()
 
 
 def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
