@@ -36,6 +36,12 @@ def test_a_function_that_is_not_evaluated_is_named(expression):
         CompiledSelector(expression)
 
 
+def test_a_long_text_is_not_searched_again_and_again():
+    """Kubernetes takes it; for each device it takes as long as many thousands of others."""
+    with pytest.raises(DeviceSelectorError, match="goes through lists"):
+        CompiledSelector(f'[1, 2].all(a, [3, 4].all(b, !"{"x" * 3000}".matches("(x|y)*z")))')
+
+
 @pytest.mark.parametrize(
     "expression",
     [

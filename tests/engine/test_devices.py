@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,35 @@ def test_constraints_hold_over_requests():
     for constraint, devices in ((alike, ["d0", "d3"]), (other, ["d0", "d1"])):
         claims = [claim("pair", asked(1), asked(1), constraints=(constraint,))]
         assert planned(cluster(slices, claims, [workload("w", "pair")])) == {"w": ("bind", "n0", {"pair": devices})}
+
+
+def test_claims_that_take_long_take_it_from_their_own_namespace():
+    """Nine distinct devices of eight on every node, in ways without number: others get theirs, in a moment."""
+    names = [f"n{i}" for i in range(60)]
+    eight = [device(f"d{i}", number=number(i), half=number(i // 4)) for i in range(8)]
+    distinct = DeviceConstraint(distinct_attribute=f"{DRIVER}/number")
+    alike = DeviceConstraint(match_attribute=f"{DRIVER}/half")
+    hard = [
+        DeviceClaim(
+            name=f"hard-{n}",
+            namespace="evil",
+            requests=tuple(DeviceRequest(name=f"r{i}-{n}", exactly=asked(1)) for i in range(9)),
+            constraints=(distinct,),
+        )
+        for n in range(5)
+    ]
+    pair = claim("pair", asked(1), asked(1), constraints=(alike,))
+    waiting = [workload(c.name, c.name, namespace="evil") for c in hard]
+    found = cluster(
+        [local(name, *eight) for name in names], [*hard, pair], [*waiting, workload("w", "pair")], nodes=names
+    )
+    began = time.process_time()
+    session = session_of(found)
+    plan = Scheduler(session).cycle(NOW)
+    reason = why_pending(session, session.workloads["evil/hard-0"])
+    assert time.process_time() - began < 15
+    assert [s.task for s in plan.steps] == ["w"]
+    assert "50,000 combinations" in str(reason)
 
 
 def test_all_devices_are_got_as_a_whole_or_not_at_all():

@@ -186,7 +186,9 @@ def _meeting(table: DeviceTable, terms: tuple[DeviceTerm, ...], views: Views) ->
             mask &= known.reach
         else:
             mask[:] = False
-    return mask & table.room.mask(tuple(wanted), views) if wanted else mask
+    if not wanted:
+        return mask
+    return mask & table.room.mask(tuple(wanted), views, terms[0].claim.partition("/")[0])
 
 
 def _given(nodes: NodeTable, stock: DeviceStock, claim: DeviceClaim) -> GivenDevices:

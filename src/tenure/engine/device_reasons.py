@@ -86,13 +86,7 @@ def _problem(table: DeviceTable, term: DeviceTerm) -> str:
         for found in room.counts.kinds.of(asked).passes.values():
             if isinstance(found, DeviceSearchError):
                 return str(found)
-    for node, there in enumerate(room.counts.stock.at):
-        try:
-            if there.devices and room.run((demand,), node, LATER) is not None:
-                break
-        except DeviceSearchError as error:
-            return str(error)
-    return ""
+    return room.problem(term.demand, term.claim.partition("/")[0])
 
 
 def _is_there(table: DeviceTable, term: DeviceTerm) -> bool:

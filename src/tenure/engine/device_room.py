@@ -7,6 +7,7 @@ common, a count tells; else the search is tried, node by node, and again where s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +16,23 @@ from numpy.typing import NDArray
 
 from tenure.engine.device_counts import LATER, CountedDevices, DeviceCounts, Views
 from tenure.engine.device_kinds import RequestKind
-from tenure.engine.device_search import DemandedDevices, DeviceSearch, DeviceSearchError, TakenDevice, alternatives
+from tenure.engine.device_search import (
+    FREE_STEPS,
+    MOST_STEPS_IN_ALL,
+    DemandedDevices,
+    DeviceSearch,
+    DeviceSearchError,
+    TakenDevice,
+    alternatives,
+)
 from tenure.model.devices import MOST_RESULTS, ExactDevices
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
+_TOO_MANY: Final = (
+    f"for the claims of its namespace more than {MOST_STEPS_IN_ALL:,} combinations of devices would have to be tried"
+)
 NONE_YET: Final = -1
 """Stamp of a node on which there was no search yet."""
 
@@ -42,6 +54,11 @@ class DeviceRoom:
         self._numbers: dict[DemandedDevices, int] = {}
         self._shapes: dict[tuple[int, ...], _Shape] = {}
         self._found: dict[tuple[tuple[int, ...], Views], tuple[Ints, Mask]] = {}
+        self._tried: dict[str, int] = {}
+
+    def begin_anew(self) -> None:
+        """Let every namespace try as many devices as at first."""
+        self._tried.clear()
 
     def number_of(self, demand: DemandedDevices) -> int:
         """Give the number of what a claim demands."""
@@ -52,13 +69,13 @@ class DeviceRoom:
                 self.counts.kinds.of(asked)
         return number
 
-    def mask(self, wanted: tuple[int, ...], views: Views) -> Mask:
-        """Which nodes have devices for all of some demands, free in the views."""
+    def mask(self, wanted: tuple[int, ...], views: Views, namespace: str) -> Mask:
+        """Which nodes have devices for all of some demands of claims of a namespace, free in the views."""
         shape = self._shapes.get(wanted)
         if shape is None:
             shape = self._shapes[wanted] = self._shape_of(wanted)
         if shape.counts is None:
-            return self._searched(wanted, views)
+            return self._searched(wanted, views, namespace)
         mask = np.ones(len(self.counts.stamps), bool)
         for kind, count in shape.counts:
             mask &= kind.free[0 if views == LATER else 1] >= count
@@ -67,31 +84,55 @@ class DeviceRoom:
     def find(self, wanted: Sequence[int], node: int, views: Views) -> list[list[TakenDevice]] | None:
         """Give devices of a node for demands; None if there are none, or if that cannot be told."""
         try:
-            return self.run([self.demands[number] for number in wanted], node, views)
+            return self._search(wanted, node, views).run()
         except DeviceSearchError:
             return None
 
-    def run(self, demands: Sequence[DemandedDevices], node: int, views: Views) -> list[list[TakenDevice]] | None:
-        """Give devices of a node for demands; None if there are none.
+    def problem(self, number: int, namespace: str) -> str:
+        """Say why it cannot be found out where there are devices for a demand of a namespace; empty if it can."""
+        for node, there in enumerate(self.counts.stock.at):
+            if there.devices:
+                try:
+                    if self._tried_on(node, (number,), LATER, namespace):
+                        break
+                except DeviceSearchError as error:
+                    return str(error)
+        return ""
 
-        Raises
-        ------
-        DeviceSearchError
-            If that cannot be found out.
-        """
-        there = self.counts.stock.at[node]
-        return DeviceSearch(there, CountedDevices(self.counts, views), demands, len(views)).run()
+    def _search(self, wanted: Sequence[int], node: int, views: Views) -> DeviceSearch:
+        demands = [self.demands[number] for number in wanted]
+        return DeviceSearch(self.counts.stock.at[node], CountedDevices(self.counts, views), demands, len(views))
 
-    def _searched(self, wanted: tuple[int, ...], views: Views) -> Mask:
+    def _searched(self, wanted: tuple[int, ...], views: Views, namespace: str) -> Mask:
         now = self.counts.stamps
         known = self._found.get((wanted, views))
         if known is None:
             known = self._found[wanted, views] = np.full(len(now), NONE_YET, np.int64), np.zeros(len(now), bool)
         stamps, mask = known
         for node in np.flatnonzero(stamps != now).tolist():
-            mask[node] = self.find(wanted, node, views) is not None
-        stamps[:] = now
+            mask[node] = False
+            if self._tried.get(namespace, 0) <= MOST_STEPS_IN_ALL:
+                with suppress(DeviceSearchError):
+                    mask[node] = self._tried_on(node, wanted, views, namespace)
+                stamps[node] = now[node]
         return mask.copy()
+
+    def _tried_on(self, node: int, wanted: Sequence[int], views: Views, namespace: str) -> bool:
+        """Whether a node has devices for some demands, as far as their namespace may still try any.
+
+        Raises
+        ------
+        DeviceSearchError
+            If that cannot be found out.
+        """
+        tried = self._tried.get(namespace, 0)
+        if tried > MOST_STEPS_IN_ALL:
+            raise DeviceSearchError(_TOO_MANY)
+        search = self._search(wanted, node, views)
+        try:
+            return search.run() is not None
+        finally:
+            self._tried[namespace] = tried + max(0, search.steps - FREE_STEPS)
 
     def _shape_of(self, wanted: tuple[int, ...]) -> _Shape:
         demands = tuple(self.demands[number] for number in wanted)

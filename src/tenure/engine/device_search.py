@@ -23,6 +23,12 @@ from tenure.model.devices import (
 MOST_STEPS: Final = 20_000
 """Devices that are tried for the claims of one task on one node."""
 
+MOST_STEPS_IN_ALL: Final = 50_000
+"""Devices that are tried in a cycle for all claims of a namespace, beyond `FREE_STEPS` of each search."""
+
+FREE_STEPS: Final = 64
+"""Devices that every search may try: those of most claims try no more."""
+
 
 class DeviceSearchError(Exception):
     """The search for devices cannot be ended: a selector fails, or it takes too long. The text says which."""
@@ -65,7 +71,7 @@ class DeviceLedger(Protocol):
 
 
 class DeviceSearch:
-    """A search on one node. ``views`` is the number of views that the ledger has."""
+    """A search on one node. ``views`` is the number of views that the ledger has, ``steps`` what it has tried."""
 
     def __init__(
         self, there: NodeDevices, ledger: DeviceLedger, demands: Sequence[DemandedDevices], views: int
@@ -74,7 +80,7 @@ class DeviceSearch:
         self._is_whole = there.is_whole
         self._ledger = ledger
         self._demands = demands
-        self._steps = 0
+        self.steps = 0
         self._result: list[list[TakenDevice]] = [[] for _ in demands]
         self._taken: dict[int, list[int]] = {}
         self._shares: dict[int, list[Consumed]] = {}
@@ -143,8 +149,8 @@ class DeviceSearch:
 
     def _take(self, claim: int, name: str, asked: ExactDevices, device: StockedDevice) -> bool:
         """Take a device for a request, if it is free and suits what was taken before."""
-        self._steps += 1
-        if self._steps > MOST_STEPS:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
             raise DeviceSearchError(f"more than {MOST_STEPS:,} combinations of devices would have to be tried")
         ledger, is_shared = self._ledger, device.model.is_shared
         if asked.has_admin_access:

@@ -21,7 +21,7 @@ _MOST_GROWTH: Final = 10_000
 """Times by which an expression may multiply the length of a text, as far as that can be told from its form."""
 
 _LONGEST_LOOP: Final = 2_048
-"""Characters of an expression that goes through lists."""
+"""Characters of an expression that goes through lists, text included: it may search that text each time."""
 
 _LITERAL: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'")
 _LOOPS: Final = re.compile(
@@ -84,7 +84,7 @@ def _check_form(expression: str) -> None:
     if len(expression) > LONGEST_EXPRESSION:
         raise DeviceSelectorError(f"has more than {LONGEST_EXPRESSION:,} characters")
     code = _LITERAL.sub('""', expression)
-    if len(code) > _LONGEST_LOOP and _LOOPS.search(code):
+    if len(expression) > _LONGEST_LOOP and _LOOPS.search(code):
         raise DeviceSelectorError(f"goes through lists and has more than {_LONGEST_LOOP:,} characters")
     unknown = NOT_THERE.search(code)
     if unknown:

@@ -7,6 +7,7 @@ Each distinct label, key and taint has one vector, made when it is first asked f
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,15 @@ class NodeLabels:
 
     def __init__(self, nodes: list[Node]) -> None:
         self._nodes = nodes
-        self._keys: dict[str, Mask] = {}
+        self._keys = frozenset[str]().union(*(node.labels for node in nodes))
+        self._having: dict[str, Mask] = {}
         self._pairs: dict[tuple[str, str], Mask] = {}
         self._domains: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
+        self._numbers: dict[str, tuple[NDArray[np.int64], Mask]] = {}
+        self._places = {node.name: place for place, node in enumerate(nodes)}
+        self._nowhere = np.zeros(len(nodes), bool)
+        self._nowhere.setflags(write=False)
+        self._in_no_domain = np.full(len(nodes), -1, np.int64), list[str]()
         self._taints: dict[Taint, Mask] = {}
         for position, node in enumerate(nodes):
             taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable or node.drain else node.taints
@@ -45,21 +52,30 @@ class NodeLabels:
 
     def having(self, key: str) -> Mask:
         """Nodes that have the label ``key``."""
-        mask = self._keys.get(key)
+        if key not in self._keys:
+            return self._nowhere
+        mask = self._having.get(key)
         if mask is None:
-            mask = self._keys[key] = np.fromiter((key in n.labels for n in self._nodes), bool, len(self._nodes))
+            mask = self._having[key] = self.domains(key)[0] >= 0
         return mask
 
     def equal(self, key: str, value: str) -> Mask:
-        """Nodes whose label ``key`` is ``value``."""
+        """Nodes whose label ``key`` is ``value``; what no node has costs no vector."""
+        if key not in self._keys:
+            return self._nowhere
         mask = self._pairs.get((key, value))
         if mask is None:
-            found = (n.labels.get(key) == value for n in self._nodes)
-            mask = self._pairs[(key, value)] = np.fromiter(found, bool, len(self._nodes))
+            ids, values = self.domains(key)
+            place = bisect_left(values, value)
+            if place == len(values) or values[place] != value:
+                return self._nowhere
+            mask = self._pairs[(key, value)] = ids == place
         return mask
 
     def domains(self, key: str) -> tuple[NDArray[np.int64], list[str]]:
         """For each node the index of its value of ``key`` in the sorted list of values, -1 without the label."""
+        if key not in self._keys:
+            return self._in_no_domain
         found = self._domains.get(key)
         if found is None:
             values = sorted({n.labels[key] for n in self._nodes if key in n.labels})
@@ -108,7 +124,8 @@ class NodeLabels:
         for requirement in term.match_expressions:
             mask &= self._requirement(requirement)
         for requirement in term.match_fields:
-            named = np.fromiter((n.name in requirement.values for n in self._nodes), bool, len(self._nodes))
+            named = self._nowhere.copy()
+            named[[self._places[name] for name in requirement.values if name in self._places]] = True
             mask &= named if requirement.operator == "In" else ~named
         return mask
 
@@ -128,21 +145,26 @@ class NodeLabels:
             return ~self.having(key)
         if operator in ("Gt", "Lt"):
             return self._compared(requirement)
-        mask = np.zeros(len(self._nodes), bool)
-        for value in requirement.values:
-            mask |= self.equal(key, value)
+        found = [self.equal(key, value) for value in requirement.values]
+        mask: Mask = np.logical_or.reduce([m for m in found if m is not self._nowhere] or [self._nowhere])
         return mask if operator == "In" else ~mask
 
     def _compared(self, requirement: Requirement) -> Mask:
         bound = _int64(requirement.values[0]) if len(requirement.values) == 1 else None
-        if bound is None:
-            return np.zeros(len(self._nodes), bool)
+        if bound is None or requirement.key not in self._keys:
+            return self._nowhere
+        numbers, are_numbers = self._numbers_of(requirement.key)
+        found: Mask = are_numbers & (numbers > bound if requirement.operator == "Gt" else numbers < bound)
+        return found
 
-        def holds(node: Node) -> bool:
-            have = _int64(node.labels.get(requirement.key, ""))
-            return have is not None and (have > bound if requirement.operator == "Gt" else have < bound)
-
-        return np.fromiter((holds(n) for n in self._nodes), bool, len(self._nodes))
+    def _numbers_of(self, key: str) -> tuple[NDArray[np.int64], Mask]:
+        """For each node the number that its label is, and whether it is one."""
+        known = self._numbers.get(key)
+        if known is None:
+            read = [_int64(node.labels.get(key, "")) for node in self._nodes]
+            numbers = np.array([0 if number is None else number for number in read], np.int64)
+            known = self._numbers[key] = numbers, np.array([number is not None for number in read], bool)
+        return known
 
 
 _WHOLE = re.compile(r"[+-]?0*([0-9]{1,19})")

@@ -1,4 +1,4 @@
-"""The counts for a term that no task had before: which of the tasks that are there match it."""
+"""The counts for terms that no task had before: which of the tasks that are there match them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from tenure.engine.state import SessionState
 from tenure.engine.workloads import TERMINATING, TaskState
 
 
-def count_anew(session: SessionState, row: int) -> None:
-    """Look which of the tasks known so far a new term matches, and count these.
+def count_anew(session: SessionState, first: int) -> None:
+    """Look which of the tasks known so far new terms match, and count these.
 
     Parameters
     ----------
     session
-        The session that has just registered the term.
-    row
-        Number of the term.
+        The session that has just registered the terms.
+    first
+        Number of the first of them.
     """
     terms = session.terms
     for state in session.workloads.values():
         namespace = state.model.namespace
         for task in state.tasks:
-            if terms.matching(row, task.model.spec, namespace):
+            rows = terms.rows_for(task.model.spec.labels, namespace)
+            if rows and rows[-1] >= first:
                 _count_wherever(session, task, -1)
                 task.terms = terms.of(task.model.spec, namespace)
                 _count_wherever(session, task, 1)

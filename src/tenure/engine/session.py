@@ -24,8 +24,8 @@ class Session(SessionState):
     def add_workloads(self, models: Iterable[Workload], *, later: int = 0) -> list[WorkloadState]:
         """Take in workloads with whatever of them is placed already, created ``later`` µs later than they say."""
         taken = tuple(models)
-        for row in self.terms.register((task.spec, model.namespace) for model in taken for task in model.tasks):
-            count_anew(self, row)
+        if new := self.terms.register((task.spec, model.namespace) for model in taken for task in model.tasks):
+            count_anew(self, new[0])
         added: list[WorkloadState] = []
         for model in taken:
             state = self._take_in(model)

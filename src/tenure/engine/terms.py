@@ -7,9 +7,10 @@ Kubernetes 1.37.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable
 from tenure.engine.served_nodes import DeviceTerm
+from tenure.engine.term_index import TermIndex
 from tenure.engine.volumes import MountTerms, VolumeTable
 from tenure.model.mounts import ClaimMount
 from tenure.model.resources import Labels, Pairs
@@ -38,6 +40,11 @@ Floats = NDArray[np.float64]
 
 ANY_ADDRESS = HostPort(port=1).ip
 MOST_PREFERENCE = 30_000.0
+_FEW: Final = 16
+"""Rows up to which counting one after the other takes less time than all at once."""
+
+_WHATEVER: Final = ""
+"""Address of the row that counts a port on every address."""
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """Label by which every namespace has its own name."""
@@ -73,7 +80,8 @@ class Term:
 
 @dataclass
 class TaskTerms:
-    """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match.
+    """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match, ``matched``
+    the same as an array.
 
     ``eligible`` has for each spread constraint the nodes that it counts, ``attached`` is what it mounts whose volumes
     count against a limit of the node. Most tasks have one kind of terms alone, and
@@ -81,12 +89,14 @@ class TaskTerms:
     """
 
     matches: tuple[int, ...] = ()
+    matched: Ints | None = None
     affinity: tuple[int, ...] = ()
     anti: tuple[int, ...] = ()
     spread: tuple[tuple[SpreadConstraint, int], ...] = ()
     eligible: tuple[Mask, ...] = ()
     preferred: tuple[tuple[float, int], ...] = ()
     ports: tuple[int, ...] = ()
+    barred: tuple[int, ...] = ()
     holds: tuple[int, ...] = ()
     attached: tuple[ClaimMount, ...] = ()
     mounts: MountTerms | None = None
@@ -103,7 +113,8 @@ class TermTable:
     """The table of all terms of a session, with their counts.
 
     ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
-    required anti-affinity; ``port`` is ``int64[2, ports, nodes]``. ``leaving`` is the part of ``match`` that
+    required anti-affinity; ``held`` is ``int64[2, terms, 1]``, the sums of ``hold``; ``port`` is
+    ``int16[2, ports, nodes]``, of which there may be very many. ``leaving`` is the part of ``match`` that
     terminates: spread does not count it. ``namespaces`` are the labels of namespaces, by name.
     """
 
@@ -114,75 +125,66 @@ class TermTable:
         self.volumes = VolumeTable(nodes, journal)
         self.devices = DeviceTable(nodes, journal)
         self.terms: list[Term] = []
-        self.ports: list[HostPort] = []
         self._row: dict[Term, int] = {}
-        self._port_row: dict[HostPort, int] = {}
-        self._collides: list[list[int]] = []
+        self._port_row: dict[tuple[int, str, str], int] = {}
         self._eligible: dict[object, Mask] = {}
-        self._by_pair: dict[tuple[str, str], list[int]] = {}
-        self._general: dict[str, list[int]] = {}
-        """Rows that are found by no label, by the namespace that they look at; those that look at more by none."""
+        self._domains: dict[tuple[str, int], tuple[Ints, Ints]] = {}
+        self._index = TermIndex(lambda row, namespace: all(self._looks_at(m, namespace) for m in self.terms[row].meant))
         self._matching: dict[tuple[Pairs, str], tuple[int, ...]] = {}
+        self._arrays: dict[tuple[Pairs, str], Ints] = {}
         count = len(nodes)
         self.match = np.zeros((2, 0, count), np.int64)
         self.leaving = np.zeros((2, 0, count), np.int64)
         self.hold = np.zeros((2, 0, count), np.int64)
-        self.port = np.zeros((2, 0, count), np.int64)
+        self.held = np.zeros((2, 0, 1), np.int64)
+        self.port = np.zeros((2, 0, count), np.int16)
 
     @property
     def used(self) -> bool:
         """Whether there is any term or port at all."""
-        return bool(self.terms or self.ports)
+        return bool(self.terms or self._port_row)
 
     @property
     def size(self) -> int:
         """How many terms, ports and distinct labels are kept."""
-        return len(self.terms) + len(self.ports) + len(self._matching)
+        return len(self.terms) + len(self._port_row) + len(self._matching)
 
     def register(self, asked: Iterable[tuple[TaskSpec, str]]) -> list[int]:
         """Make rows for all terms of specs, each with the namespace of its task.
 
         Gives the new rows; what is there already still has to be counted in them.
         """
-        first, ports = len(self.terms), len(self.ports)
+        first, ports = len(self.terms), len(self._port_row)
         seen: set[tuple[int, str]] = set()
         for spec, namespace in asked:
             if _has_terms(spec) and (known := (id(spec), namespace)) not in seen:
                 seen.add(known)
                 self._resolve(spec, namespace)
-        if len(self.terms) > first or len(self.ports) > ports:
+        if len(self.terms) > first or len(self._port_row) > ports:
             self._grow()
             self._matching.clear()
+            self._arrays.clear()
         return list(range(first, len(self.terms)))
 
     def of(self, spec: TaskSpec, namespace: str) -> TaskTerms | None:
         """Resolve the terms of a task; None if no constraint of this kind touches it."""
         attached, mounts = self.volumes.of(spec.mounts) if spec.mounts else ((), None)
         devices = self.devices.of(spec.device_uses) if spec.device_uses else ()
-        if not (self.terms or self.ports):
+        if not (self.terms or self._port_row):
             return _held(attached, mounts, devices) if attached or mounts is not None or devices else None
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
-        terms.matches = self._rows_for(spec.labels, namespace)
+        terms.matches = self.rows_for(spec.labels, namespace)
+        terms.matched = self._arrays[spec.labels, namespace]
         terms.attached, terms.mounts, terms.devices = attached, mounts, devices
         return terms if terms.matches or terms.constrained else None
 
-    def _rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
+    def rows_for(self, pairs: Pairs, namespace: str) -> tuple[int, ...]:
         """Give the rows whose terms mean tasks with these labels; tasks with equal labels are looked at once."""
         found = self._matching.get((pairs, namespace))
         if found is None:
-            labels = dict(pairs)
-            near = {row for pair in pairs for row in self._by_pair.get(pair, ())}
-            near.update(self._general.get(namespace, ()), self._general.get("", ()))
-            found = tuple(sorted(row for row in near if self._matches(self.terms[row], labels, namespace)))
-            self._matching[pairs, namespace] = found
+            found = self._matching[pairs, namespace] = self._index.matching(pairs, namespace)
+            self._arrays[pairs, namespace] = np.array(found, np.int64)
         return found
-
-    def matching(self, row: int, spec: TaskSpec, namespace: str) -> bool:
-        """Whether the task matches the term of that row."""
-        return self._matches(self.terms[row], dict(spec.labels), namespace)
-
-    def _matches(self, term: Term, labels: dict[str, str], namespace: str) -> bool:
-        return all(selects(meant.selector, labels) and self._looks_at(meant, namespace) for meant in term.meant)
 
     def _looks_at(self, meant: Meant, namespace: str) -> bool:
         if namespace in meant.namespaces:
@@ -205,12 +207,13 @@ class TermTable:
             (-float(p.weight), p.term) for p in anti.preferred
         ]
         spread = tuple((c, self._spread_row(c, namespace, labels)) for c in spec.spread)
-        ports = tuple(self._find_port(p) for p in spec.host_ports)
+        ports, barred = self._held_ports(spec.host_ports)
         required_anti = rows(anti.required)
         return TaskTerms(
             affinity=self._together(pod.required, namespace, labels), anti=required_anti, holds=required_anti,
             spread=spread, eligible=tuple(self._counted(c, spec) for c in spec.spread),
             preferred=tuple((w, self._find_row(self._term(t, namespace, labels))) for w, t in weighted), ports=ports,
+            barred=barred,
         )  # fmt: skip
 
     def _together(self, terms: Iterable[PodAffinityTerm], namespace: str, labels: dict[str, str]) -> tuple[int, ...]:
@@ -256,48 +259,36 @@ class TermTable:
         if row is None:
             row = self._row[term] = len(self.terms)
             self.terms.append(term)
-            self._index(row, term.meant[0])
+            self._index.add([meant.selector for meant in term.meant])
         return row
 
-    def _index(self, row: int, meant: Meant) -> None:
-        """Note by which labels the tasks of a term are found: those that it does not mean are not looked at."""
-        selector = meant.selector
-        if selector is None:
-            return
-        chosen = next((r for r in selector.match_expressions if r.operator == "In"), None)
-        if selector.match_labels:
-            self._by_pair.setdefault(selector.match_labels[0], []).append(row)
-        elif chosen is not None:
-            for value in chosen.values:
-                self._by_pair.setdefault((chosen.key, value), []).append(row)
-        else:
-            alone = meant.among is None and len(meant.namespaces) == 1
-            self._general.setdefault(next(iter(meant.namespaces)) if alone else "", []).append(row)
+    def _held_ports(self, ports: Iterable[HostPort]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the rows in which a task with some ports is counted, and those where nothing may be counted for it.
 
-    def _find_port(self, port: HostPort) -> int:
-        row = self._port_row.get(port)
-        if row is None:
-            row = self._port_row[port] = len(self.ports)
-            others = [i for i, other in enumerate(self.ports) if _collide(port, other)]
-            for other in others:
-                self._collides[other].append(row)
-            self.ports.append(port)
-            self._collides.append([*others, row])
-        return row
+        Beside the row of each port there is one of its number on whatever address, so that the others need no look.
+        """
+        held, barred, rows = [], [], self._port_row
+        for port in ports:
+            own, whole = (port.port, port.protocol, port.ip), (port.port, port.protocol, _WHATEVER)
+            anywhere = port.port, port.protocol, ANY_ADDRESS
+            held += [rows.setdefault(one, len(rows)) for one in (own, whole)]
+            barred += [rows.setdefault(one, len(rows)) for one in ((whole,) if own == anywhere else (own, anywhere))]
+        return tuple(held), tuple(barred)
 
     def _grow(self) -> None:
         """Make the arrays long enough; by half as much again, so that many small steps do not copy them each time."""
 
-        def grown(array: Ints, rows: int) -> Ints:
+        def grown(array: Any, rows: int) -> Any:
             if rows <= array.shape[1]:
                 return array
-            more = np.zeros((2, max(rows - array.shape[1], array.shape[1] // 2), array.shape[2]), np.int64)
+            more = np.zeros((2, max(rows - array.shape[1], array.shape[1] // 2), array.shape[2]), array.dtype)
             return np.concatenate([array, more], axis=1)
 
         self.match = grown(self.match, len(self.terms))
         self.leaving = grown(self.leaving, len(self.terms))
         self.hold = grown(self.hold, len(self.terms))
-        self.port = grown(self.port, len(self.ports))
+        self.held = grown(self.held, len(self.terms))
+        self.port = grown(self.port, len(self._port_row))
 
     def count(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task with these terms in (``sign`` 1) or out (-1) on a node, in one or both views."""
@@ -311,20 +302,32 @@ class TermTable:
             self.devices.count(terms.devices, node, now=now, then=then, sign=sign)
 
     def _count_rows(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
-        for array, rows in ((self.match, terms.matches), (self.hold, terms.holds), (self.port, terms.ports)):
-            if rows:
-                self.journal.keep(array, (slice(None), slice(None), node))
-                for row in rows:
-                    array[NOW, row, node] += sign * now
-                    array[THEN, row, node] += sign * then
+        more = sign * now, sign * then
+        self._add_matching(self.match, terms, node, more)
+        self._add(self.hold, terms.holds, node, more)
+        self._add(self.held, terms.holds, 0, more)
+        self._add(self.port, terms.ports, node, more)
+
+    def _add(self, array: Any, rows: tuple[int, ...], node: int, more: tuple[int, int]) -> None:
+        """Count in some rows, of which several may be one."""
+        if rows:
+            self.journal.keep(array, (slice(None), list(rows), node))
+            for row in rows:
+                array[NOW, row, node] += more[NOW]
+                array[THEN, row, node] += more[THEN]
+
+    def _add_matching(self, array: Ints, terms: TaskTerms, node: int, more: tuple[int, int]) -> None:
+        """Count in the rows that a task's own labels match; of many at once, which takes less time then."""
+        if terms.matched is None or len(terms.matches) <= _FEW:
+            self._add(array, terms.matches, node, more)
+            return
+        self.journal.keep(array, (slice(None), terms.matched, node))
+        for view in (NOW, THEN):
+            array[view, terms.matched, node] += more[view]
 
     def count_leaving(self, terms: TaskTerms, node: int, *, now: bool, then: bool, sign: int) -> None:
         """Count a task that terminates on a node in or out, in one or both views."""
-        if terms.matches:
-            self.journal.keep(self.leaving, (slice(None), slice(None), node))
-            for row in terms.matches:
-                self.leaving[NOW, row, node] += sign * now
-                self.leaving[THEN, row, node] += sign * then
+        self._add_matching(self.leaving, terms, node, (sign * now, sign * then))
 
     def restricts(self, terms: TaskTerms, node: int) -> bool:
         """Whether anything of a task's terms may keep it off this node, or rank nodes, as things stand."""
@@ -355,18 +358,24 @@ class TermTable:
         mask = np.ones(len(self.nodes), bool)
         for row in terms.anti:
             mask &= ~self._present(self.match[view, row], self.terms[row].key)
-        for row in terms.matches:
-            if self.hold[view, row].any():
-                mask &= ~self._present(self.hold[view, row], self.terms[row].key)
-        for port in terms.ports:
-            for row in self._collides[port]:
-                mask &= self.port[view, row] == 0
+        for row in self._kept_away(terms, view):
+            mask &= ~self._present(self.hold[view, row], self.terms[row].key)
+        if terms.barred:
+            mask &= ~self.port[view, list(terms.barred)].any(axis=0)
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
             if constraint.when_unsatisfiable == "DoNotSchedule":
                 mask &= self._evenly(terms, constraint, row, eligible, view)
         if terms.devices:
             mask &= self.devices.mask(terms.devices, LATER if view == THEN else BOTH)
         return mask
+
+    def _kept_away(self, terms: TaskTerms, view: int) -> list[int]:
+        """Give the terms by which a placed task keeps this one away."""
+        rows = terms.matched
+        if rows is None or not len(rows):
+            return []
+        found: list[int] = rows[self.held[view, rows, 0] > 0].tolist()
+        return found
 
     def _present(self, counts: Ints, key: str) -> Mask:
         """Nodes in whose domain of ``key`` anything is counted."""
@@ -399,15 +408,22 @@ class TermTable:
         if self.terms[row].selector == _EVERYTHING:
             return eligible
         ids, values = self.nodes.labels.domains(constraint.topology_key)
+        counted, present = self._counted_in(constraint.topology_key, ids, eligible)
         sums = np.zeros(len(values) + 1, np.int64)
         staying = self.match[view, row] - self.leaving[view, row]
-        np.add.at(sums, ids[eligible], staying[eligible])
-        present = np.unique(ids[eligible])
+        np.add.at(sums, counted, staying[eligible])
         if not len(present):
             return np.zeros(len(self.nodes), bool)
         least = 0 if len(present) < (constraint.min_domains or 1) else int(sums[present].min())
-        mask: Mask = eligible & (sums[ids] + (row in terms.matches) - least <= constraint.max_skew)
+        mask: Mask = eligible & (sums[ids] + _is_in(row, terms.matches) - least <= constraint.max_skew)
         return mask
+
+    def _counted_in(self, key: str, ids: Ints, eligible: Mask) -> tuple[Ints, Ints]:
+        """Give the domain of each node that a constraint counts, and these domains once each."""
+        known = self._domains.get((key, id(eligible)))  # these masks are kept, so that no other has its id
+        if known is None:
+            known = self._domains[key, id(eligible)] = ids[eligible], np.unique(ids[eligible])
+        return known
 
     def preference(self, terms: TaskTerms) -> Floats | None:
         """Points by node for what is only preferred; None if nothing is."""
@@ -441,9 +457,10 @@ def _narrowed(
     )
 
 
-def _collide(one: HostPort, other: HostPort) -> bool:
-    same = (one.port, one.protocol) == (other.port, other.protocol)
-    return same and (one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip))
+def _is_in(row: int, rows: tuple[int, ...]) -> bool:
+    """Whether a row is among some that are in order."""
+    at = bisect_left(rows, row)
+    return at < len(rows) and rows[at] == row
 
 
 def _has_terms(spec: TaskSpec) -> bool:
