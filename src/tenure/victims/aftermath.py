@@ -16,10 +16,10 @@ as if nothing followed from that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 from tenure.engine.allocation import serve
@@ -80,6 +80,7 @@ class Aftermath:
         self.asked = AskedWorkloads(state.session, causes)
         self._passes: dict[tuple[Cause, bool, bool], PreemptionPass] = {}
         self._helped: set[int] = set()
+        self._helping: list[SearchResult] = []
         self._moved: frozenset[str] = frozenset()
         self._endings = state.endings
         self._decided = AcceptedSet([], [])
@@ -104,11 +105,12 @@ class Aftermath:
         got = [t for t in result.placed if t.workload is contender]
         at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         growing = self._growing(contender) if at_risk else []
+        rivals = partial(self.asked.rivals, contender, victims, got, result, causes, shares)
         result.may_follow = (
             bool(growing)
             or any(map(_will_grow, victims))
             or any(self.asked.may_be_helped(victims, causes, shares))
-            or (at_risk and any(self.asked.rivals(contender, victims, got, result, causes, shares)))
+            or (at_risk and any(rivals()))
         )
         if not result.may_follow or (not at_risk and enough is None):
             return None
@@ -116,14 +118,15 @@ class Aftermath:
             self._settle(result, everything=bool(growing))
             taker = None
             if at_risk and self.asked.is_at_risk(contender, got):
-                rivals = islice(self.asked.rivals(contender, victims, got, result, causes, shares), MOST_ASKED)
-                taker = self._taker(contender, list(rivals))
+                taker = self._taker(contender, rivals())
                 if taker is None and len(growing) > 1:  # one alone is a rival like any other
                     taker = self._grower(contender, growing)
+            if taker is None and enough is not None:
+                helped = self.asked.may_be_helped(victims, causes, shares)
+                result.follow_ups, result.all_known = self._found(helped, enough)
+                if at_risk and not self.last:
+                    taker = next((one for each in self._helping if (one := self._then(each, contender, rivals))), None)
             if taker is None:
-                if enough is not None:
-                    helped = self.asked.may_be_helped(victims, causes, shares)
-                    result.follow_ups, result.all_known = self._found(helped, enough)
                 return None
         text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
         return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
@@ -345,13 +348,21 @@ class Aftermath:
 
         Who asks for several steps, one after the other, is looked at for some of them.
         """
-        for asked in rivals:
+        for asked in list(islice(rivals, MOST_ASKED)):
             if asked.workload.step is None or asked.workload.entry is None:  # served since it was asked for
                 continue
             with self._undone():
                 if self._takes(asked, contender):
                     return asked
         return None
+
+    def _then(
+        self, found: SearchResult, contender: WorkloadState, rivals: Callable[[], Iterable[Asked]]
+    ) -> Asked | None:
+        """Give who would take the contender's place, but by a move, once a follow-up has come true."""
+        with self._undone():
+            taking = (r for r in rivals() if r.rules.cause != "consolidate")
+            return self._taker(contender, taking) if self._carry_out(found) else None
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
         rival, rules = asked
@@ -397,7 +408,7 @@ class Aftermath:
         order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
         if len(order) <= MOST_HELPED:
             order.sort(key=lambda v: v.leaf not in self._helped)
-        budget = SearchBudget(MOST_HELPED)
+        budget, self._helping = SearchBudget(MOST_HELPED), []
         for victim in order:
             if _alike(victim) in in_vain:
                 continue
@@ -409,6 +420,7 @@ class Aftermath:
                 in_vain.add(_alike(victim))
                 continue
             found[victim] = [_follow_up(*first), *self._as_it_grows(*first)]
+            self._helping.append(first[1])
             self._helped.add(victim.leaf)
             if enough([follow_up for each in found.values() for follow_up in each]):
                 return tuple(f for victim in by_victim for f in found.get(victim, ())), False
