@@ -89,6 +89,41 @@ def test_parquet_of_other_types_is_read_by_value(tmp_path):
     assert [(job.record, job.runtime) for job in read_trace(path).jobs] == [("1", None), ("2", 7_500_000)]
 
 
+def test_parquet_text_that_is_stored_as_bytes_is_read(tmp_path):
+    arrow, module = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    module.write_table(arrow.table({"job": [b"a", "\u00fc".encode()], "submit_s": [0, 1], "queue": [b"q", b"r"]}), path)
+    jobs = read_trace(path).jobs
+    assert [(job.record, job.workload.queue) for job in jobs] == [("a", "q"), ("\u00fc", "r")]
+    module.write_table(arrow.table({"job": [b"\xff"], "submit_s": [0]}), path)
+    with pytest.raises(InvalidInputError, match="UTF-8"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_header_in_quotes_is_recognised(tmp_path, ends):
+    path = tmp_path / "t.csv"
+    path.write_bytes(ends.join(['"job","submit_s","labels"', '"a,1","0","k=""v"""', ""]).encode())
+    (job,) = read_trace(path).jobs
+    assert (job.record, dict(job.workload.labels)) == ("a,1", {"k": '"v"'})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "job,submit_s,runtime_s\na,-0.5,10\nb,-1,-1\nc,0,1\n",
+        "job_id,submit_s,runtime_s,pods,gpus_per_pod\na,-5,10,1,1\nb,3,-1,1,1\nc,0,1,1,1\n",
+    ],
+)
+def test_what_was_submitted_before_the_time_axis_begins_is_dropped(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    trace = read_trace(path)
+    assert [job.record for job in trace.jobs] == ["c"]
+    assert (trace.dropped, trace.records) == (2, 3)
+    assert trace.drop_reasons == {"negative run time": 1, "negative submit time": 1}
+
+
 def test_damaged_parquet_is_reported(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"

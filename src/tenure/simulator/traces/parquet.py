@@ -52,6 +52,8 @@ def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
             if size > MAX_BYTES:
                 raise source.fail(f"holds more than {MAX_BYTES >> 20} MiB of text: cut it into parts")
             rows += zip(*columns, strict=True)
+    except UnicodeDecodeError:
+        raise source.fail("a column holds bytes that are no text: a trace has UTF-8 text") from None
     except (arrow.ArrowException, OSError) as error:
         raise source.fail(f"no valid Parquet file: {error}") from error
     return iter(rows)
@@ -62,6 +64,8 @@ def _text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, bytes):  # text that whoever wrote the file did not mark as such
+        return value.decode()
     return str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tenure.model.collector import collector_paused
@@ -10,6 +11,7 @@ from tenure.simulator.traces import azure, google, helios, openb, pai, philly, p
 from tenure.simulator.traces.mapping import listed
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat
 from tenure.simulator.traces.source import TraceSource, open_source
+from tenure.simulator.traces.swf import NO_SUBMIT
 from tenure.simulator.traces.table import first_line
 
 ALL = (
@@ -38,7 +40,17 @@ def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
     reader = FORMATS[name] if name is not None else _recognise(source, options)
     _check_options(source, reader, options)
     with collector_paused():
-        return reader.read(source, options)
+        return _without_early(reader.read(source, options))
+
+
+def _without_early(trace: Trace) -> Trace:
+    """Leave out jobs that were submitted before the time axis begins, and count them as dropped."""
+    jobs = tuple(job for job in trace.jobs if job.workload.created_at >= 0)
+    early = len(trace.jobs) - len(jobs)
+    if not early:
+        return trace
+    reasons = dict(sorted({**trace.drop_reasons, NO_SUBMIT: trace.drop_reasons.get(NO_SUBMIT, 0) + early}.items()))
+    return replace(trace, jobs=jobs, dropped=trace.dropped + early, drop_reasons=reasons)
 
 
 def _check_options(source: TraceSource, reader: TraceFormat, options: ReadOptions) -> None:

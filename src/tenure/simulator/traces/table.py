@@ -210,7 +210,11 @@ def lower(names: Sequence[str]) -> tuple[str, ...]:
 
 def first_line(head: str) -> list[str]:
     """Give the column names of a CSV file from the beginning of its content."""
-    return [name.strip() for name in head.split("\n", 1)[0].split(",")]
+    try:
+        cells = next(csv.reader(head.split("\n", 1)), [])
+    except csv.Error:  # it is no CSV
+        cells = head.split("\n", 1)[0].split(",")
+    return [name.strip() for name in cells]
 
 
 def plain_name(text: str) -> str:
