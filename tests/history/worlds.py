@@ -14,7 +14,7 @@ from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU
 from tenure.model.settings import RecordingSettings, Settings
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
-from tenure.simulator.log import BIND, END, EVICT
+from tenure.simulator.log import BIND, END, EVICT, REST
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
@@ -112,7 +112,7 @@ class Counted:
         self.lost_by_queue = defaultdict(int)
         self.caused_by_queue = defaultdict(int)
         self.evictions = defaultdict(set)
-        self.begin, self.end = log.events[0][1], log.events[-1][1]
+        self.begin, self.end = log.events[0][1], max(event[1] for event in log.events if event[0] != REST)
         running, starts = {}, {}
         over = {job: at for kind, at, job, *_ in log.events if kind == END}
         for kind, at, job, task, other, extra in log.events:

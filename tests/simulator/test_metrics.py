@@ -58,6 +58,14 @@ def test_jobs_waits_and_slowdowns(plain):
     assert result["boundedSlowdown"] == pytest.approx({"tau_s": 10, "mean": (1 + 2.5 + 1) / 3, "p95": 2.35})
 
 
+def test_how_jobs_stand_at_the_end_is_no_event(plain):
+    """A rule may ask to be looked at again long after the last event; nothing happens then, and no time is counted."""
+    log, trace = plain
+    before = summary(log, trace)
+    log.rest(900 * SECOND, 2, "it waits in queue right")
+    assert summary(log, trace) == before
+
+
 def test_use_of_the_capacity(plain):
     result = summary(*plain)
     used = (4 * 100 + 8 * 40 + 4 * 2) / (8 * 142)
@@ -114,6 +122,27 @@ def evicted(checkpoint=None, **recorded):
         ("bind", 150, 0, 0, 0), ("bind", 150, 0, 1, 1), ("end", 400, 0, 0), ("end", 400, 0, 1),
     )  # fmt: skip
     return log, trace
+
+
+def test_goodput_is_what_work_was_worth_however_often_it_restarted():
+    """A restart that is broken off, or never comes, takes no more than it held: of 480 s, 120 did work that counts."""
+    slow = Checkpoint(restart_overhead=300 * SECOND)
+    trace = trace_of(
+        (gang("a", of=spec(4, gpus=2), checkpoint=slow), 100), (gang("b", of=spec(4, gpus=2)), 10),
+        (gang("c", of=spec(4, gpus=2)), 10),
+    )  # fmt: skip
+    events = (
+        ("submit", 0, 0), ("bind", 0, 0, 0, 0), ("submit", 50, 1), ("evict", 50, 0, 0, "preempt", 1),
+        ("bind", 50, 1, 0, 0), ("end", 60, 1, 0), ("bind", 60, 0, 0, 0), ("submit", 70, 2),
+        ("evict", 70, 0, 0, "preempt", 2), ("bind", 70, 2, 0, 0), ("end", 80, 2, 0),
+    )  # fmt: skip
+    ended = summary(replay(trace, *events, ("bind", 80, 0, 0, 0), ("end", 480, 0, 0)), trace, NODES[:1])
+    assert ended["lost"]["cpu"] == 4 * (50 + 300 + 10 + 300)
+    assert ended["utilization"]["cpu"] == 1
+    assert ended["goodput"]["cpu"] == pytest.approx(120 / 480)
+    assert ended["jain"] == 1
+    waiting = summary(replay(trace, *events), trace, NODES[:1])
+    assert waiting["goodput"]["cpu"] == pytest.approx(20 / 80)
 
 
 @pytest.mark.parametrize(

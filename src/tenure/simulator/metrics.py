@@ -17,13 +17,15 @@ Definitions; *job* means a job of the trace, workloads of the cluster file count
 ``utilization``
     By resource: what was held, summed over time, divided by capacity times makespan. Capacity is that of all nodes.
 ``goodput``
-    The same without what was lost to evictions.
+    The same without what was lost to evictions: neither what they destroyed nor the restarts that tasks held for. So it
+    is never below 0, and work that is done counts as often as it was worth something: once.
 ``allocated``
     By resource: the share of the capacity held when the last event has happened; GPUs stand under ``milliGpu``,
     with fractions in them.
 ``lost``
     By resource, in resource-seconds (whole GPUs, cores, bytes): the time since the last checkpoint of every evicted
-    task, plus what its restart takes.
+    task, plus what its restart takes. That is booked with the eviction, in full, though the task may be evicted again
+    before its restart is over, or never start again: ``lost`` may be more than ``goodput`` leaves out.
 ``evictions``
     By cause: how often a workload lost tasks to it at one instant; ``evictedTasks`` counts the tasks.
 ``notices``
@@ -31,9 +33,9 @@ Definitions; *job* means a job of the trace, workloads of the cluster file count
     would have been lost, in resource-seconds, if no workload had saved its work during its notice.
 ``jain``
     Jain's index (Σx)² / (n·Σx²) over the leaf queues that asked for any of the main resource (GPU where a node has
-    one, else CPU), with x = resource-time received ÷ resource-time wanted: what the queue's workloads held and
-    did not lose, divided by all that their tasks ask for times the time from arrival to end (or to the last event).
-    1 means that all queues were served equally well; dropped jobs want nothing.
+    one, else CPU), with x = resource-time received ÷ resource-time wanted: what the queue's workloads held
+    for work that was not lost, divided by all that their tasks ask for times the time from arrival to end (or to the
+    last event). 1 means that all queues were served equally well; dropped jobs want nothing.
 ``queues``
     The leaf queues by name, with ``jobs``, ``finished``, ``wait_s`` and ``lost``.
 ``violations``, ``wall_s``
@@ -179,9 +181,9 @@ class _Resources:
         self.queue = self.queue_of[history.tasks.job[holdings.task]]
 
     def shares(self, *, useful: bool) -> dict[str, float]:
-        """Give held (or held and not lost) resource-time as shares of capacity times makespan."""
+        """Give held (or useful) resource-time as shares of capacity times makespan."""
         makespan = self.outcomes.ended - self.outcomes.began
-        time = self.time - self.outcomes.task_lost if useful else self.time
+        time = self.outcomes.task_useful if useful else self.time
         return {
             name: _sum(self.amounts[name], time) / (capacity * makespan)
             for name, capacity in self.capacity.items()
@@ -218,7 +220,7 @@ class _Resources:
         main = GPU if self.capacity.get(GPU) else CPU
         if main not in self.amounts:
             return 1.0
-        useful = (self.time - self.outcomes.task_lost).astype(np.float64) * self.amounts[main]
+        useful = self.outcomes.task_useful.astype(np.float64) * self.amounts[main]
         received = _by_group(self.queue, useful, len(self.queues))
         wanted = self._wanted(main)
         served = received[wanted > 0] / wanted[wanted > 0]

@@ -12,7 +12,7 @@ from tenure.model.settings import Settings
 from tenure.model.workload import Workload
 from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, TaskHoldings, history_of
 from tenure.simulator.checks.sums import sum_by_group
-from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EventLog, EvictionDetails
+from tenure.simulator.log import BIND, DROP, END, EVICT, REST, SUBMIT, EventLog, EvictionDetails
 from tenure.simulator.traces.records import Trace, TraceJob
 
 FINISHED, RUNNING, PENDING, DROPPED = "finished", "running", "pending", "dropped"
@@ -31,7 +31,7 @@ class Outcomes:
     ``dropped``; one of a job that never arrived is ``pending`` with ``submit`` -1.
 
     ``by_cause`` counts evictions by cause, ``tasks_by_cause`` evicted tasks. ``began`` and ``ended`` are the first
-    arrival or binding, and the last event.
+    arrival or binding, and the last event, or when the last task left its node.
     """
 
     history: CheckedLog
@@ -48,6 +48,7 @@ class Outcomes:
     tasks_by_cause: dict[str, int]
     task_lost: Ints
     task_spared: Ints
+    task_useful: Ints
     began: int
     ended: int
     initial: int
@@ -60,7 +61,8 @@ class Outcomes:
     @property
     def holdings(self) -> TaskHoldings:
         """Who held what, where and when; ``task_lost`` (µs, including restart overhead) and ``task_spared`` (µs that
-        were saved because the task had been told that it has to go) go with these.
+        were saved because the task had been told that it has to go) go with these, and ``task_useful``: µs of work that
+        was not lost, without the restarts that it took.
         """
         return self.history.holdings
 
@@ -85,10 +87,13 @@ def outcomes_of(log: EventLog, trace: Trace | None = None, settings: Settings | 
     ended = np.where(running == 0, last_end, -1)
     dropped = np.zeros(jobs, dtype=np.bool_)
     dropped[columns.job[columns.kind == DROP]] = True
-    task_lost, task_spared = lost_of(history, last_starts(history))
+    starts = last_starts(history)
+    task_lost, task_spared = lost_of(history, starts)
     evictions, lost, by_cause, tasks_by_cause = _evictions(history, task_lost, jobs)
     traced = () if trace is None else trace.jobs[: jobs - log.initial]
     runtime = np.full(jobs, -1, dtype=np.int64)
+    happened = columns.at[columns.kind != REST]  # how a job stands when all is over has not happened to it
+    last = max(happened.max(initial=0), history.holdings.until.max(initial=0)).item()
     runtime[log.initial : log.initial + len(traced)] = [-1 if job.runtime is None else job.runtime for job in traced]
     return Outcomes(
         history=history,
@@ -105,8 +110,9 @@ def outcomes_of(log: EventLog, trace: Trace | None = None, settings: Settings | 
         tasks_by_cause=tasks_by_cause,
         task_lost=task_lost,
         task_spared=task_spared,
-        began=int(columns.at.min()) if len(columns.at) else 0,
-        ended=int(columns.at.max()) if len(columns.at) else 0,
+        task_useful=_useful_of(history, starts, task_lost, last),
+        began=int(happened.min()) if len(happened) else 0,
+        ended=last,
         initial=log.initial,
     )
 
@@ -205,6 +211,27 @@ def lost_of(history: CheckedLog, starts: Ints) -> tuple[Ints, Ints]:
             spared[index] = extra.saved_at - safe
         lost[index] = int(holdings.until[index]) - safe - int(spared[index]) + overhead
     return lost, spared
+
+
+def _useful_of(history: CheckedLog, starts: Ints, lost: Ints, ended: int) -> Ints:
+    """How much of each holding's time, in µs, did work that was not lost; what has not ended is taken as of ``ended``.
+
+    A run after the first begins with its restart, which is no work. What an eviction destroyed is none either; the
+    restart that was booked with it is that of a later run, if one comes.
+    """
+    holdings, jobs = history.holdings, len(history.workloads)
+    job = history.tasks.job[holdings.task]
+    overhead = np.array(
+        [0 if w.checkpoint is None else w.checkpoint.restart_overhead for w in history.workloads] or [0]
+    )
+    begun = np.where(holdings.bound >= 0, starts[holdings.bound], holdings.since)
+    first = np.full(max(1, jobs), np.iinfo(np.int64).max)
+    np.minimum.at(first, job, begun)
+    until = np.where(holdings.until < 0, ended, holdings.until)
+    until = until - np.where(holdings.evicted, np.maximum(lost - overhead[job], 0), 0)
+    restarted = begun + np.where(begun > first[job], overhead[job], 0)
+    useful: Ints = np.maximum(until - np.maximum(holdings.since, restarted), 0)
+    return useful
 
 
 def _saved_at(workload: Workload, start: int, at: int) -> int:
