@@ -6,19 +6,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import cluster, workload
+from tests.builders import cluster, node, workload
 from tests.effort import tries
 from tests.history.worlds import recorded, simulated, worlds
+from tests.simulator.helpers import script, spec
 
 from tenure.history import open_history
 from tenure.history.replaying import recorded_days
+from tenure.history.simulation import PlanListener, SimulationRecords
 from tenure.history.submissions import submission
 from tenure.history.views import Stay, workload_of
 from tenure.history.who import Who
 from tenure.model.amounts import Holder
+from tenure.model.resources import CPU
 from tenure.model.settings import Settings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.log import END, EVICT
+from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.traces.records import Trace
 
 
@@ -76,6 +80,26 @@ def test_what_a_workload_says_is_read_as_it_said_it(said, grace):
     found = workload_of(Stay(model.key, "default", 0, fields))
     assert {name: getattr(found, name) for name in said} == {name: getattr(model, name) for name in said}
     assert [task.grace_period for task in found.tasks] == [grace, grace]
+
+
+def test_tasks_stand_in_their_own_order_whichever_was_placed_first():
+    fields = {"tasks": 3, "specs": [[1, {CPU: 1000}], [2, {CPU: 2000}]]}
+    stay = Stay("default/w", "default", 0, fields, 0, {"w-2": ("n", ()), "w-0": ("m", ())})
+    found = [(task.name, task.node, dict(task.spec.requests)[CPU]) for task in workload_of(stay).tasks]
+    assert found == [("w-0", "m", 1000), ("w-1", None, 2000), ("w-2", "n", 2000)]
+
+
+def test_what_is_placed_and_evicted_at_one_time_waits_afterwards():
+    """A plan may bind a workload and evict it for another: its story is told in that order, and it does not run on."""
+    model, other = workload("w", of=spec(1)), workload("x", of=spec(1))
+    here = cluster(nodes=[node("n", cpu=4)], workloads=[])
+    log = script(
+        [model, other], ("submit", 0, 0), ("submit", 5, 1), ("bind", 5, 0, 0, 0),
+        ("evict", 5, 0, 0, "reclaim", 1), ("bind", 5, 1, 0, 0), ("end", 9, 1, 0),
+    )  # fmt: skip
+    records = SimulationRecords(here, log, outcomes_of(log), PlanListener(here.now)).records()
+    told = [(record.kind, record.workload) for record in records if record.kind in {"started", "evicted"}]
+    assert told == [("started", model.key), ("evicted", model.key), ("started", other.key)]
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ def test_causes_that_one_of_them_lacks_count_as_none_and_empty_rows_are_left_out
     found = by_name(measures([summary(1.0, 0.5), summary(1.0, 0.5, evictions={"reclaim": 3})]))
     assert found["evictions.reclaim"].values == (0.0, 3)
     assert not {"allocated.cpu", "lost.cpu", "boundedSlowdown.mean"} & found.keys()
+    text = comparison_text(["a", "b"], [found["evictions.reclaim"]], Terminal(100))
+    assert text.splitlines()[1].split() == ["evictions:", "reclaim", "0", "*", "3"]
 
 
 def test_a_change_from_nothing_is_not_a_percentage():

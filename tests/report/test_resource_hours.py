@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.history.statement import Statement
+from tenure.history.statement import Statement, StatementRow
+from tenure.report.statement_json import statement_json
 from tenure.report.statement_text import comparison_text, statement_page, statement_text
 from tenure.report.tables import Terminal
 from tenure.report.words import resource_hours
@@ -40,3 +41,11 @@ def test_a_statement_names_the_unit_of_each_sum_once_in_its_row():
     assert "hours of" not in text
     assert "memory, TiB-hours" in statement_page(found)
     assert "lost, core-hours" in comparison_text(found, found, Terminal(width=120))
+
+
+def test_the_table_and_the_json_of_a_statement_have_one_measure_of_long_waits():
+    row = StatementRow("a", waits=[0, 10 * 3_600_000_000])
+    found = Statement(0, 3_600_000_000, "queue", {"cpu": 1}, {}, {}, {}, {}, [row], [], [])
+    (plain,) = statement_json(found)["rows"]
+    assert plain["wait_s"]["p95"] == 9.5 * 3600
+    assert "9 h 30 min" in statement_text(found, Terminal(width=200)).replace("\N{NO-BREAK SPACE}", " ")

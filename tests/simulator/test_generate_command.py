@@ -58,7 +58,8 @@ def test_it_writes_the_matching_cluster_file(tmp_path):
         (["--load", "1e300"], "load 1e+300 is not between 0.001 and 100"),
         (["--load", "1e-9"], "load 1e-09 is not between 0.001 and 100"),
         (["--load", "nan"], "load nan is not between"),
-        (["--jobs", "5", "--days", "1e12"], "days are not between 0 and 36500"),
+        (["--jobs", "5", "--days", "1e12"], "days are not more than 0 and at most 36500"),
+        (["--jobs", "5", "--days", "0"], "0.0 days are not more than 0"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_one_line(arguments, message, capsys):

@@ -360,10 +360,11 @@ class SimulationRecords:
             **({} if other < 0 else self.who.named(self.jobs[other].model, "for")),
         }  # fmt: skip
         cost = weighted(lost_amounts, self.prices)
-        self._put(
-            Draft(at, "evicted", job.model.key, job.queue, said.cause, beneficiary, cost, payload_of(**fields),
-                  sequence=position)
-        )  # fmt: skip
+        told = Draft(at, "evicted", job.model.key, job.queue, said.cause, beneficiary, cost, payload_of(**fields))
+        if since == at:
+            self.others.append(told)  # behind the start, which stands there too
+        else:
+            self._put(told)
         heappush(self.leaving, (leaves, number, task, node))
         if not job.active:
             self._stop(number, job, at)

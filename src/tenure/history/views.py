@@ -142,7 +142,8 @@ def workload_of(stay: Stay) -> Workload:
     """Make the workload of a stay."""
     namespace, _, name = stay.key.partition("/")
     specs = [spec for number, *rest in stay.fields.get("specs", ()) for spec in [_spec(*rest)] * number]
-    names = list(stay.tasks) + [made for i in range(len(specs)) if (made := f"{name}-{i}") not in stay.tasks]
+    own = [f"{name}-{number}" for number in range(len(specs))]
+    names = own if stay.tasks.keys() <= set(own) else [*stay.tasks, *(one for one in own if one not in stay.tasks)]
     specs += [specs[-1] if specs else TaskSpec()] * (len(stay.tasks) - len(specs))
     tasks, grace = [], stay.fields.get(GRACE)
     for task, spec in zip(names, specs, strict=False):

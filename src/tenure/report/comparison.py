@@ -89,7 +89,7 @@ def _by_key(
 ) -> list[Measure]:
     values = [summary.get(field) or {} for summary in summaries]
     keys = [key for key in dict.fromkeys(key for each in values for key in each) if _matters(field, key, values)]
-    missing = 0.0 if field in ("evictions", "lost") else None
+    missing = 0 if field in ("evictions", "lost") else None
     return [
         Measure(
             name.format(resource_label(key)),

@@ -50,7 +50,7 @@ def _row(row: StatementRow, prices: Mapping[str, float] | None) -> dict[str, Any
         plain[name] = in_seconds(getattr(row, name))
     plain |= {
         "evictions": row.evictions, "paid": row.paid, "repeated": row.repeated,
-        "wait_s": _waits(row.waits), "waitEntitled_s": _waits(row.entitled),
+        "wait_s": wait_figures(row.waits), "waitEntitled_s": wait_figures(row.entitled),
     }  # fmt: skip
     if prices is not None:
         plain["money"] = {name: money(getattr(row, name), prices) for name in ("used", "lost", "caused", "gained")}
@@ -72,7 +72,8 @@ def money(sums: Sums, prices: Mapping[str, float]) -> float:
     return round(sum(prices[r] * value for r, value in hours.items() if r in prices), 2)
 
 
-def _waits(waits: Sequence[int]) -> dict[str, float]:
+def wait_figures(waits: Sequence[int]) -> dict[str, float]:
+    """Give how many waits (µs) there were, and their mean, median, 95th percentile and longest in seconds."""
     if not waits:
         return {}
     values = np.array(waits, dtype=np.float64) / MICRO

@@ -10,7 +10,7 @@ from tenure.model.duration import format_time
 from tenure.model.resources import CPU, GPU
 from tenure.report.budget_use_text import BUDGET_HEADS, budget_rows
 from tenure.report.page import Cell, Tile, html_table, page, section, tiles
-from tenure.report.statement_json import MICRO, money
+from tenure.report.statement_json import MICRO, money, wait_figures
 from tenure.report.tables import TableColumn, Terminal, table
 from tenure.report.words import HoursUnit, duration, number, percent, resource_label
 
@@ -97,10 +97,8 @@ def line_of(row: StatementRow, statement: Statement, prices: Mapping[str, float]
     cells += [hours(one, resource, unit) for one in (row.lost, row.caused, row.saved, row.gained)]
     cells += [f"{row.evictions:,}", f"{row.paid:,}", f"{row.repeated:,}"]
     if statement.by not in {"cause", "beneficiary"}:
-        waits = sorted(row.waits)
-        mean = sum(waits) / len(waits) / MICRO if waits else None
-        high = waits[min(len(waits) - 1, len(waits) * 95 // 100)] / MICRO if waits else None
-        cells += [duration(mean), duration(high)]
+        waits = wait_figures(row.waits)
+        cells += [duration(waits.get("mean")), duration(waits.get("p95"))]
     return [*cells, number(money(row.lost, prices), 2)] if prices is not None else cells
 
 

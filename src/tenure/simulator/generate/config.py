@@ -49,7 +49,10 @@ class GeneratorConfig:
             (1 <= self.capacity <= MAX_CAPACITY, f"capacity {self.capacity} is not between 1 and {MAX_CAPACITY}"),
             (self.node_size >= 1, f"node size {self.node_size} is less than 1"),
             (self.jobs is None or 1 <= self.jobs <= MAX_JOBS, f"{self.jobs} jobs are not between 1 and {MAX_JOBS}"),
-            (self.days is None or 0 < self.days <= MAX_DAYS, f"{self.days} days are not between 0 and {MAX_DAYS}"),
+            (
+                self.days is None or 0 < self.days <= MAX_DAYS,
+                f"{self.days} days are not more than 0 and at most {MAX_DAYS}",
+            ),
             (
                 self.load is None or MIN_LOAD <= self.load <= MAX_LOAD,
                 f"load {self.load} is not between {MIN_LOAD} and {MAX_LOAD}",
