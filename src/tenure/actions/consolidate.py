@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.engine.moves import may_move
 from tenure.victims.consolidation import ConsolidationPass
-from tenure.victims.preconditions import anyone_waits, may_move
 
 
 def consolidate(context: Context) -> None:
     """Move what makes room, each task to a place that is nominated for it."""
     session = context.session
-    if session.settings.max_consolidated_workloads and may_move(session) and anyone_waits(session):
+    if session.settings.max_consolidated_workloads and may_move(session) and session.waiting.any():
         ConsolidationPass(context.evicting()).run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tenure.actions.preconditions import PriorityRange
 from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.nominations import withdraw
 from tenure.engine.placement import Placer
@@ -18,7 +19,6 @@ from tenure.requeue.next_turn import RequeueNext
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath import Aftermath
 from tenure.victims.pieces import piece_memo
-from tenure.victims.preconditions import PriorityRange
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget

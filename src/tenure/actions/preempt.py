@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.victims.preconditions import anyone_waits
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.rules import PreemptRules
 
 
 def preempt(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
-    if not context.priorities.differ(context.session) or not anyone_waits(context.session):
+    if not context.priorities.differ(context.session) or not context.session.waiting.any():
         return
     PreemptionPass(context.evicting(), "preempt", lambda contender, _: PreemptRules(context.session, contender)).run()

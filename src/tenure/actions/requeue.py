@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenure.actions.context import Context
+from tenure.actions.preconditions import queues_contend
 from tenure.engine.requeued import RequeueOutcome, Skipped
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -14,7 +15,6 @@ from tenure.requeue.candidates import in_order, union
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.transactions import RequeueTransactions
 from tenure.shields.delay import delay, told
-from tenure.victims.preconditions import anyone_waits, queues_contend
 
 MOST_REPORTED = 100
 """Wrong settings that are warned of in one cycle, one per workload."""
@@ -111,7 +111,7 @@ class _Requeue:
             or self.context.priorities.differ(session)
             or queues_contend(session)
         )
-        if anybody and anyone_waits(session):
+        if anybody and session.waiting.any():
             self._wake_at(self.memory.due.next())
 
     def _wake_at(self, time: int | None) -> None:

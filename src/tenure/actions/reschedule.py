@@ -6,7 +6,6 @@ from tenure.actions.context import Context
 from tenure.engine.order import QueueOrder
 from tenure.engine.workloads import WorkloadState
 from tenure.rescheduler.memory import CAUSE, MoveMemory
-from tenure.victims.preconditions import anyone_waits
 
 
 def reschedule(context: Context) -> None:
@@ -19,7 +18,7 @@ def reschedule(context: Context) -> None:
         memory = context.rescheduling = MoveMemory()
     draining, made, read = memory.marks(session.nodes)
     settings = session.settings.rescheduler
-    overdue = anyone_waits(session) and session.now >= memory.look_at
+    overdue = session.waiting.any() and session.now >= memory.look_at
     waiting = _overdue(context, memory) if overdue else []
     if context.about is not None:
         waiting = [w for w in waiting if w.key == context.about] or waiting

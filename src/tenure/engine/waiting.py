@@ -114,6 +114,10 @@ class WaitingLists:
         """Give all workloads that wait for a step, leaf by leaf, in order."""
         return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
 
+    def any(self) -> bool:
+        """Whether some workload waits for a step."""
+        return any(e[-1].entry is e for entries in self.entries.values() for e in entries)
+
     def compact(self) -> list[int]:
         """Drop stale entries where there are many, and give these leaves; within a transaction nothing is dropped."""
         if self.journal.depth:

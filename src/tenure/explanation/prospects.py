@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
+from tenure.engine.moves import may_move
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -16,7 +17,6 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.preemptibility import SHIELD as PREEMPTIBILITY
 from tenure.victims.pieces import held
-from tenure.victims.preconditions import may_move
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules import PRIORITY, CauseRules
 

@@ -24,7 +24,6 @@ from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
 from tenure.requeue.rules import DESERVING
 from tenure.victims.dry_run import IN_VAIN, NO_ROOM, TAKES_BACK
 from tenure.victims.pieces import Piece
-from tenure.victims.preconditions import anyone_waits
 from tenure.victims.state import EvictionState
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
@@ -66,7 +65,7 @@ class RequeueTransactions:
         attempts, before = self.attempts, -1
         if self.state.evicted:
             attempts.commits.serve_rest()
-        while self.left and before != attempts.commits.number and anyone_waits(self.session):
+        while self.left and before != attempts.commits.number and self.session.waiting.any():
             before = attempts.commits.number
             self._round(position)
             position = None

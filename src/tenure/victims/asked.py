@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from operator import sub
 from typing import NamedTuple
 
+from tenure.engine.moves import may_move
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TaskState, WorkloadState
@@ -20,7 +21,6 @@ from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import held
-from tenure.victims.preconditions import may_move
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.room_bounds import room_in_all, room_of_all
 from tenure.victims.rules import CauseRules

@@ -5,16 +5,6 @@ from __future__ import annotations
 from tenure.engine.session import Session
 
 
-def anyone_waits(session: Session) -> bool:
-    """Whether some workload waits for a step."""
-    return any(e[-1].entry is e for entries in session.waiting.entries.values() for e in entries)
-
-
-def may_move(session: Session) -> bool:
-    """Whether what runs has other places: on one node only parts of GPUs have."""
-    return len(session.nodes) > 1 or any(cls.milli is not None for cls in session.classes.classes)
-
-
 def queues_contend(session: Session) -> bool:
     """Whether some leaf asks for something while another holds something."""
     queues = session.queues
