@@ -133,6 +133,11 @@ def test_a_pod_is_a_workload_of_one_task(add):
             ),
             {"cpu": 5_000, "memory": 7},
         ),
+        (  # a limit of the pod stands in for its requests where its containers ask for none
+            "containers: [{resources: {requests: {cpu: 1}}}, {}], resources: {limits: {cpu: 20, memory: 8}}",
+            {"cpu": 1_000, "memory": 8},
+        ),
+        ("containers: [{}], resources: {limits: {cpu: 20}, requests: {cpu: 2}}", {"cpu": 2_000}),
     ],
 )
 def test_requests_are_added_up_as_kubernetes_does(add, spec, requests):
@@ -214,6 +219,53 @@ def test_host_ports_follow_the_host_network(add):
         )
     )
     assert workload.tasks[0].spec.host_ports == (HostPort(port=80, protocol="UDP"), HostPort(port=9, ip="10.0.0.1"))
+
+
+MADE = "volumeClaimTemplate: {spec: {storageClassName: fast, resources: {requests: {storage: 1Gi}}}}"
+OF_DEFAULT = "volumeClaimTemplate: {spec: {resources: {requests: {storage: 1Gi}}}}"
+
+
+def mounted(workloads):
+    """Give by task the claims that it mounts, and what it waits for."""
+    return {
+        t.name: (t.spec.claims, [mount.awaits for mount in t.spec.mounts], t.spec.unsupported)
+        for w in workloads
+        for t in w.tasks
+    }
+
+
+def test_an_ephemeral_volume_is_a_claim_of_its_pod(add):
+    """Of a Pod and of what makes pods; of no class that is said, only the API server knows which one it gets."""
+    volumes = f"volumes: [{{name: v, ephemeral: {{{MADE}}}}}, {{name: u, ephemeral: {{{OF_DEFAULT}}}}}]"
+    awaits = ["claim {}-v, which is not bound to a volume: there is no class fast"]
+    job = (
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2, "
+        f"template: {{spec: {{containers: [{{}}], {volumes}}}}}}}}}"
+    )
+    for text, names in ((pod(f"containers: [{{}}], {volumes}"), ["p"]), (job, ["j-0", "j-1"])):
+        expected = {name: ((f"{name}-v",), [line.format(name) for line in awaits], ()) for name in names}
+        assert mounted(add(text)) == expected
+
+
+def test_a_stateful_set_makes_claims_for_each_of_its_pods(add):
+    """By name of the template and of the pod, as its controller calls them; a claim that is there is used."""
+    there = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-s-1}, spec: {volumeName: gone}}"
+    made = (
+        "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, "
+        "template: {spec: {containers: [{}]}}, "
+        "volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast}}]}}"
+    )
+    found = mounted(add(f"{there}\n---\n{made}"))
+    assert {name: claims for name, (claims, _, _) in found.items()} == {"s-0": ("data-s-0",), "s-1": ("data-s-1",)}
+    assert "fast" in found["s-0"][1][0]
+    assert "fast" not in found["s-1"][1][0]
+
+
+def test_a_template_of_a_claim_that_cannot_be_read_is_named_with_its_place(refuse):
+    template = "{spec: {storageClassName: fast, resources: {requests: {storage: much}}}}"
+    text = pod(f"containers: [{{}}], volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {template}}}}}]")
+    place = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage"
+    assert [path for _, path, _ in refuse(text)] == [place]
 
 
 def test_constraints_that_are_not_evaluated_are_named(add):

@@ -37,6 +37,18 @@ def claim_entry() -> EntryKind:
     )
 
 
+def read_template(value: Any, namespace: str, at: Trail, report: ProblemReport) -> VolumeClaim | None:
+    """Read a template of claims that pods of a namespace get, each by a name of its own.
+
+    None where that cannot be done, and where no class is named: which one it then gets, only the API server knows.
+    """
+    plain = value if isinstance(value, dict) else {}
+    spec = plain.get("spec")
+    if not isinstance(spec, dict) or (spec.get("storageClassName") is None and not spec.get("volumeName")):
+        return None
+    return read_claim({"spec": spec, "metadata": {"name": "template", "namespace": namespace}}, at, report)
+
+
 def read_claim(value: dict[str, Any], at: Trail, report: ProblemReport) -> VolumeClaim | None:
     """Read the manifest of a claim; None where that cannot be done."""
     metadata = metadata_entry().decode(value.get("metadata") or {}, (at, "metadata"), report)

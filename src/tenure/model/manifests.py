@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path as FilePath
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
-from tenure.model.claim_manifests import CLAIM, read_claim
+from tenure.model.claim_manifests import CLAIM, read_claim, read_template
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.containers import ListKind
 from tenure.model.device_manifests import DEVICE_KINDS, RESOURCE_CLAIM_TEMPLATE, read_device_claim
@@ -44,6 +44,7 @@ PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 _LISTS = (
     ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
 )  # fmt: skip
+_STATEFUL_SET = "StatefulSet"
 WORKLOAD_KINDS = tuple((version, "WorkloadKind") for version in API_VERSIONS)
 _KINDS = (("v1", "Pod"), PRIORITY_CLASS, *WORKLOAD_KINDS, CLAIM, *DEVICE_KINDS, *_LISTS)
 _INSTEAD = "add what it makes: Pods, Jobs or workloads"
@@ -88,6 +89,8 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
             [InputProblem(str(path), 0, "", "adds nothing; it holds neither workloads nor Pods nor Jobs")]
         )
     claims = [claim for reader in readers for claim in reader.claims]
+    there = {claim.key for claim in (*cluster.storage.claims, *claims)}
+    claims += [claim for reader in readers for claim in reader.made_claims if claim.key not in there]
     device_claims = [claim for reader in readers for claim in reader.device_claims]
     templates = {claim.key: claim for reader in readers for claim in reader.templates}
     resolver = uses_of((*cluster.devices.claims, *device_claims), cluster.devices.classes, cluster.settings)
@@ -137,6 +140,7 @@ class _Reader:
     added: list[_Added] = field(default_factory=list)
     pods: list[_Pod] = field(default_factory=list)
     claims: list[VolumeClaim] = field(default_factory=list)
+    made_claims: list[VolumeClaim] = field(default_factory=list)
     device_claims: list[DeviceClaim] = field(default_factory=list)
     templates: list[DeviceClaim] = field(default_factory=list)
 
@@ -225,12 +229,12 @@ class _Reader:
         name = self._name(metadata)
         given = self._class_of(spec, (at, "spec"))
         task = self._task(name, spec, given, extra, (at, "metadata"), metadata)
+        namespace = metadata.values.get("namespace", "default")
+        task = self._mounting_own(task, self._ephemeral(spec, namespace, at))
         pod = _Pod(
             group=labels.get(POD_GROUP) or name,
-            namespace=metadata.values.get("namespace", "default"),
-            queue=_queue(labels)
-            or self.namespace_queues.get(metadata.values.get("namespace", "default"))
-            or DEFAULT_QUEUE,
+            namespace=namespace,
+            queue=_queue(labels) or self.namespace_queues.get(namespace) or DEFAULT_QUEUE,
             priority=given.value,
             preemption_policy=given.preemption_policy,
             min_member=min_member,
@@ -248,7 +252,7 @@ class _Reader:
         shape = shape_of(kind, value, self.kinds, with_templates=True)
         for place, message in shape.problems:
             self.report.add(trail_of((*unroll(at), *place)), message)
-        roles = list(self._roles(kind, shape, at))
+        roles = list(self._roles(kind, shape, at, metadata.values.get("namespace", "default")))
         if not roles or shape.problems:
             return
         name, extra = self._name(metadata), read_annotations(metadata, self.report)
@@ -256,10 +260,13 @@ class _Reader:
         count = made.units(value)
         if not self.expander.takes(count * sum(shape.roles[role.number].replicas for role in roles), (at, "spec")):
             return
-        for workload in made.workloads(count, self.now, self.namespace_queues):
+        of_set = self._of_set(kind, value, metadata, at)
+        for found in made.workloads(count, self.now, self.namespace_queues):
+            tasks = [self._mounting_own(t, (*made.own_of(t), *of_set)) for t in found.tasks]
+            workload = replace(found, tasks=tuple(tasks))
             self.added.append(_Added(workload, self, at, is_plain=False))
 
-    def _roles(self, kind: WorkloadKind, shape: OwnerShape, at: Trail) -> Iterator[_OwnedRole]:
+    def _roles(self, kind: WorkloadKind, shape: OwnerShape, at: Trail, namespace: str) -> Iterator[_OwnedRole]:
         """Read the templates of all roles that have pods."""
         if not any(role.replicas for role in shape.roles):
             self.report.add((at, "spec"), f"makes no pods, as far as a {kind.kind} says it; {_INSTEAD}")
@@ -272,11 +279,13 @@ class _Reader:
                     (at, "spec"), f"holds no template {what}from which pods of a {kind.kind} are made; {_INSTEAD}"
                 )
             elif role.replicas:
-                made = self._role(number, shape, trail_of((*unroll(at), *role.place)), is_named=len(shape.roles) > 1)
+                made = self._role(
+                    number, shape, trail_of((*unroll(at), *role.place)), namespace, is_named=len(shape.roles) > 1
+                )
                 if made is not None:
                     yield made
 
-    def _role(self, number: int, shape: OwnerShape, at: Trail, *, is_named: bool) -> _OwnedRole | None:
+    def _role(self, number: int, shape: OwnerShape, at: Trail, namespace: str, *, is_named: bool) -> _OwnedRole | None:
         role = shape.roles[number]
         inner = self._metadata(role.template, at)
         spec = self._pod(role.template.get("spec"), (at, "spec"), inner)
@@ -287,7 +296,42 @@ class _Reader:
         task = self._task(role.name, spec, given, extra, inner.at, inner)
         if shape.suspended:
             task = replace(task, phase=Phase.GATED)
-        return _OwnedRole(number, role.name.lower() if is_named else "", task, given, inner.values.get("labels", {}))
+        own = self._ephemeral(spec, namespace, at)
+        name = role.name.lower() if is_named else ""
+        return _OwnedRole(number, name, task, given, inner.values.get("labels", {}), own)
+
+    def _ephemeral(self, spec: PodFields, namespace: str, at: Trail) -> tuple[_OwnClaim, ...]:
+        """Read the claims of which a pod gets one each with its volumes."""
+        found = []
+        for number, name, template in spec.own_claims:
+            trail = trail_of((*unroll(at), "spec", "volumes", number, "ephemeral", "volumeClaimTemplate"))
+            claim = read_template(template, namespace, trail, self.report)
+            if claim is not None:
+                found.append(_OwnClaim("{0}-" + name, claim))
+        return tuple(found)
+
+    def _of_set(self, kind: WorkloadKind, value: dict[str, Any], metadata: EntryValues, at: Trail) -> list[_OwnClaim]:
+        """Read the claims of which each pod of a StatefulSet gets one."""
+        spec = value.get("spec")
+        listed = spec.get("volumeClaimTemplates") if kind.kind == _STATEFUL_SET and isinstance(spec, dict) else None
+        namespace, trail = metadata.values.get("namespace", "default"), ((at, "spec"), "volumeClaimTemplates")
+        found = []
+        for number, template in enumerate(listed if isinstance(listed, list) else ()):
+            claim = read_template(template, namespace, (trail, number), self.report)
+            named = template.get("metadata") if isinstance(template, dict) else None
+            name = named.get("name") if isinstance(named, dict) else None
+            if claim is not None:
+                found.append(_OwnClaim(f"{name or number}-" + "{0}", claim))
+        return found
+
+    def _mounting_own(self, task: Task, own: Iterable[_OwnClaim]) -> Task:
+        """Give a task that mounts claims of its own, which are there as it is."""
+        names = []
+        for named, claim in own:
+            names.append(named.replace("{0}", task.name))
+            self.made_claims.append(replace(claim, name=names[-1]))
+        mounted = tuple(dict.fromkeys((*task.spec.claims, *names)))
+        return replace(task, spec=replace(task.spec, claims=mounted)) if names else task
 
     def _metadata(self, value: dict[str, Any], at: Trail) -> EntryValues:
         trail = (at, "metadata")
@@ -328,6 +372,13 @@ class _Reader:
         return Task(name=name, spec=made, phase=phase, grace_period=spec.grace_period, annotations=annotations)
 
 
+class _OwnClaim(NamedTuple):
+    """A claim that each of some pods gets: how it is called, with ``{0}`` for the pod's name, and what it is like."""
+
+    named: str
+    claim: VolumeClaim
+
+
 class _OwnedRole(NamedTuple):
     """The pods of one role: its number among the roles, its name where there are several, and what each pod is like."""
 
@@ -336,6 +387,7 @@ class _OwnedRole(NamedTuple):
     task: Task
     given: PriorityClass
     labels: dict[str, str]
+    own: tuple[_OwnClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +400,10 @@ class _OwnedWorkload:
     metadata: EntryValues
     roles: tuple[_OwnedRole, ...]
     min_member: int | None
+
+    def own_of(self, task: Task) -> tuple[_OwnClaim, ...]:
+        """Give the claims that a task gets with its volumes."""
+        return next((role.own for role in self.roles if role.task.spec is task.spec), ())
 
     def units(self, value: Any) -> int:
         """Give how many workloads an object makes of each of its pods, or of all of them together."""

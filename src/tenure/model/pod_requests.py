@@ -40,7 +40,8 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     """
     status = _values(spec.get("status"))
     if not status:
-        total = _with_pod_level(_of_containers(spec, {}, _asked), _requests(spec.get("resources")))
+        total = _of_containers(spec, {}, _asked)
+        total = _with_pod_level(total, _of_pod(spec, total))
     else:
         total = _resized(spec, status)
     exact = _sum(total, spec.get("overhead", {}))
@@ -69,7 +70,7 @@ def _resized(spec: Mapping[str, Any], status: Mapping[str, Any]) -> _Amounts:
         views = [_of_containers(spec, statuses, allocated), _of_containers(spec, statuses, actual)]
     if not refused:
         views.append(_of_containers(spec, statuses, _asked))
-    own = _requests(spec.get("resources"))
+    own = _of_pod(spec, views[-1])
     if own and pod:
         own = _most({} if refused else own, pod.get("requests", {}), status.get("allocatedResources", {}))
     return _with_pod_level(_most(*views), own)
@@ -106,6 +107,14 @@ def _of_containers(spec: Mapping[str, Any], statuses: Mapping[str, Mapping[str, 
 def _with_pod_level(total: Mapping[str, int], own: Mapping[str, int]) -> _Amounts:
     """Let what the pod asks for as a whole stand for the sum of its containers."""
     return {**total, **{name: n for name, n in own.items() if name in _OF_PODS or name.startswith(_HUGE_PAGES)}}
+
+
+def _of_pod(spec: Mapping[str, Any], of_containers: Mapping[str, int]) -> _Amounts:
+    """Give what a pod asks for as a whole; a limit stands in where its containers ask for nothing of that either."""
+    values = _values(spec.get("resources"))
+    limits = values.get("limits", {})
+    alone = {name: n for name, n in limits.items() if name not in _OF_PODS or name not in of_containers}
+    return {**alone, **values.get("requests", {})}
 
 
 def _asked(container: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, int]:  # noqa: ARG001

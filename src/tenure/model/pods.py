@@ -32,6 +32,9 @@ UNBOUND_VOLUMES = frozenset(
 )  # fmt: skip
 """Sources of volumes that bind a pod to no node: kube-scheduler looks at none of them."""
 
+_CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
+"""What a volume has that is a claim, or that becomes one."""
+
 _ANNOTATIONS: dict[str, tuple[str, ValueKind]] = {
     "tenure.dev/gpu-fraction": ("gpu_fraction", QuantityKind(GPU, milli=True)),
     "tenure.dev/gpu-memory": ("gpu_memory", QuantityKind(MEMORY)),
@@ -184,7 +187,8 @@ def pod_entry() -> EntryKind:
 class PodFields:
     """The fields of a pod's spec that matter to its task: attributes of a `TaskSpec`, and beside them the task's own.
 
-    ``priority`` is None where the spec gives none, whatever its ``priority_class``.
+    ``priority`` is None where the spec gives none, whatever its ``priority_class``. ``own_claims`` are its volumes for
+    each of which a claim is made: number and name of each, and the template of the claim.
     """
 
     asked: dict[str, Any]
@@ -193,6 +197,7 @@ class PodFields:
     priority_class: str | None
     preemption_policy: ContenderPolicy | None
     grace_period: int | None
+    own_claims: tuple[tuple[int, str, Any], ...] = ()
 
 
 def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemReport) -> PodFields:
@@ -225,6 +230,11 @@ def read_pod(read: EntryValues, metadata: Mapping[str, Any], report: ProblemRepo
         priority_class=spec.get("priorityClassName") or None,
         preemption_policy=spec.get("preemptionPolicy"),
         grace_period=None if seconds is None else seconds * 1_000_000,
+        own_claims=tuple(
+            (number, str(volume.get("name", "")), source.get("volumeClaimTemplate"))
+            for number, volume in enumerate(spec.get("volumes", ()))
+            if isinstance(source := volume.get("ephemeral"), dict)
+        ),
     )
 
 
@@ -272,7 +282,7 @@ def _unsupported(spec: Mapping[str, Any]) -> Iterable[str]:
             yield f"resource claim {claim.get('name', '')}"
     for volume in spec.get("volumes", ()):
         for source in volume:
-            if source not in ("name", "persistentVolumeClaim") and source not in UNBOUND_VOLUMES:
+            if source not in _CLAIMS and source not in UNBOUND_VOLUMES:
                 yield f"volume {volume.get('name', '')} ({source})"
 
 
