@@ -15,6 +15,7 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.explanation.explain import explain_workload
 from tenure.model.node import Node
+from tenure.model.settings import RequeueSettings
 from tenure.report.plan_json import plan_json
 from tenure.victims.dry_run import AcceptedSet, to_the_end
 
@@ -155,3 +156,20 @@ def test_what_a_victim_takes_as_it_grows_again_is_said_before():
     said = {task for follow_up in plan_json(first)["followUps"] for task in map(itemgetter("task"), follow_up["evict"])}
     whole = play(state, cycles=6)
     assert said == {s.task for s in whole.steps if s.action == "evict" and s.cycle} == {"y-0", "y-1", "y-2"}
+
+
+def test_where_equals_take_turns_it_is_said_that_a_victim_takes_the_turn_of_another():
+    """Who gives way then stands behind those that wait, in what is thought of the next cycle as well."""
+    running = [
+        runs(name, "q", ["n0"], minutes=age, expected_runtime=5 * MINUTE) for name, age in (("v", 10), ("r", 60))
+    ]
+    state = cluster(
+        [queue("q")], [*running, waits("high", "q", priority=50)], gpus=2, requeue=RequeueSettings(contenders="any")
+    )
+    found = play(state, cycles=2)
+    assert [(s.cycle, s.task, s.cause, s.beneficiary) for s in found.steps if s.action == "evict"] == [
+        (0, "v-0", "preempt", "default/high"), (1, "r-0", "requeue", "default/v"),
+    ]  # fmt: skip
+    assert [(cycle, f.of, f.cause, f.evict) for cycle, f in found.follow_ups] == [
+        (0, "default/v", "requeue", (("default/r", "r-0"),))
+    ]

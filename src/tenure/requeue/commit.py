@@ -30,21 +30,9 @@ class RequeueCommits:
         self.number = 0
 
     def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> AcceptedSet | Refusal:
-        """Play a set through; with ``keep``, one that pays stays carried out.
-
-        Where equals take turns, who gives way stands behind those that wait.
-        """
-        session = self.session
-        rules = RequeueRules(session, self.dry_runs.shares, contender, pieces)
-        if session.settings.requeue.contenders != "any":
-            return self.dry_runs.play(contender, pieces, rules, keep=keep)
-        with session.scenario() as turn:
-            for workload in dict.fromkeys(p.workload for p in pieces):
-                session.journal.set(workload, "queued_at", session.now)
-            played = self.dry_runs.play(contender, pieces, rules, keep=keep)
-            if keep and isinstance(played, AcceptedSet):
-                turn.keep()
-        return played
+        """Play a set through; with ``keep``, one that pays stays carried out."""
+        rules = RequeueRules(self.session, self.dry_runs.shares, contender, pieces)
+        return self.dry_runs.play(contender, pieces, rules, keep=keep)
 
     def place(self, played: AcceptedSet) -> None:
         """Write into the plan what found a place without an eviction."""

@@ -293,6 +293,9 @@ class DryRuns:
         result = AcceptedSet(list(pieces), [], growth=contender.step.kind == GROW)
         owed: list[Owed] = []
         victims = list(dict.fromkeys(p.workload for p in pieces))
+        if rules.cause == "requeue" and self.session.settings.requeue.contenders == "any":
+            for victim in victims:  # where equals take turns, who gives way stands behind those that wait
+                self.session.journal.set(victim, "queued_at", self.session.now)
         step = contender.step
         stages = in_stages(self.session, pieces, step.amount)
         before = self._order_before() if self.steady else None
