@@ -138,7 +138,7 @@ class VictimSearch:
         self._back: set[WorkloadState] = set()
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
         self.returning = ReturningVictims(session, contender)
-        self.usable = UsablePieces(self.need, rules, self.allowed, self.found.refusals)
+        self.usable = UsablePieces(session.queues, contender, self.need, rules, self.allowed, self.found.refusals)
 
     def run(self, budget: SearchBudget) -> SearchResult:
         """Find the best set within the budget."""

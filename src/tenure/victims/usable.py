@@ -1,10 +1,12 @@
-"""Which pieces are of use to a search: they free something that is asked for, and the rules might let them go."""
+"""Which pieces are of use to a search: they make room on nodes or under a maximum, and the rules might let them go."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from tenure.engine.queues import QueueTree
 from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import WorkloadState
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules import CauseRules
@@ -15,6 +17,8 @@ class UsablePieces:
 
     def __init__(
         self,
+        queues: QueueTree,
+        contender: WorkloadState,
         need: RoomDemand,
         rules: CauseRules,
         allowed: Callable[[Piece], bool] | None,
@@ -24,15 +28,23 @@ class UsablePieces:
         self.rules = rules
         self.allowed = allowed
         self.refusals = refusals
+        self.path = queues.path
+        self.reached = _reached(queues, contender)
         self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
 
     def wanted(self, piece: Piece) -> bool:
-        """Whether it frees something that is asked for where a task could go."""
-        return not self.need.exact or any(
+        """Whether it frees something that is asked for where a task could go, or of a maximum that is reached."""
+        if not self.need.exact or (self.reached and self._relieves(piece)):
+            return True
+        return any(
             part.cls.static_list[node] and any(amounts[row] > 0 for row, _ in part.asks)
             for node, amounts in piece.frees
             for part in self.need.parts
         )
+
+    def _relieves(self, piece: Piece) -> bool:
+        path = self.path[piece.workload.leaf]
+        return any(piece.amount[row] > 0 and queue in path for queue, row in self.reached)
 
     def wanted_and_allowed(self, piece: Piece) -> bool:
         """Whether, on top of that, it can be part of a set at all."""
@@ -50,3 +62,12 @@ class UsablePieces:
             if refusal is not None:
                 self.refusals.append((piece.workload.key, refusal))
         return self._may[key] and self.wanted_and_allowed(piece)
+
+
+def _reached(queues: QueueTree, contender: WorkloadState) -> list[tuple[int, int]]:
+    """Give queue and row of each maximum that keeps a contender's step out."""
+    if contender.step is None or not queues.limited[contender.leaf]:
+        return []
+    asked = list(enumerate(contender.step.amount))
+    held, most = queues.allocated, queues.maximum
+    return [(q, r) for q in queues.path[contender.leaf] for r, more in asked if more and held[q][r] + more > most[q][r]]
