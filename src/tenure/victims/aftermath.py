@@ -115,7 +115,7 @@ class Aftermath:
         if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
-            self._settle(result, everything=bool(growing))
+            self._settle(result, everything=bool(growing) or (at_risk and self._few_promised()))
             taker = None
             if at_risk and self.asked.is_at_risk(contender, got):
                 taker = self._taker(contender, rivals())
@@ -141,11 +141,15 @@ class Aftermath:
     ) -> None:
         """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
         got = [t for t in result.placed if t.workload is contender]
-        growing = self.asked.is_at_risk(contender, got, self.state.placer) and bool(self._growing(contender))
+        at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         with self._ahead():
-            self._settle(result, everything=growing)
+            self._settle(result, everything=at_risk and (bool(self._growing(contender)) or self._few_promised()))
             helped = self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)
             result.follow_ups, result.all_known = self._found(helped)
+
+    def _few_promised(self) -> bool:
+        """Whether it costs little to let all that is promised come true: a rival may take that together with a place."""
+        return len(self.session.nominated) <= MOST_LOOKED_AT
 
     def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
         """Give all workloads, or the others, that ask for more once what they were promised is bound."""
@@ -194,7 +198,7 @@ class Aftermath:
                 found += new
                 helped = dict.fromkeys(f.of for f in new)
                 victims = [v for v in victims if v not in helped]
-                grown = list(self._growth([*growing, *helped]))
+                grown = list(self._growth([*growing, *helped], judged=True))
                 found += [_follow_up(*pair) for pair in grown if pair[0].workload in asked_for]
                 if not new and not grown:
                     return tuple(found)
@@ -249,20 +253,22 @@ class Aftermath:
         with self._undone():
             return next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
 
-    def _growth(self, growing: Sequence[WorkloadState]) -> Iterator[tuple[Asked, SearchResult]]:
+    def _growth(
+        self, growing: Sequence[WorkloadState], *, judged: bool = False
+    ) -> Iterator[tuple[Asked, SearchResult]]:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
         for workload in growing[:MOST_ASKED]:
             for _ in range(MOST_STEPS):
-                helped = self._for_growth(workload)
+                helped = self._for_growth(workload, judged=judged)
                 if helped is not None:
                     yield helped
                 if helped is None or not self._carry_out(helped[1]):
                     break
 
-    def _for_growth(self, workload: WorkloadState) -> tuple[Asked, SearchResult] | None:
+    def _for_growth(self, workload: WorkloadState, *, judged: bool) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that helps the next step of a workload, and the set that it would take."""
         asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
-        found = ((one, self._best_set(one)) for one in asked)
+        found = ((one, self._best_set(one, judged=judged)) for one in asked)
         return next((pair for pair in found if pair[1].pieces), None)
 
     @contextmanager
