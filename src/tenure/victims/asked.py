@@ -140,9 +140,7 @@ class AskedWorkloads:
                 rival: WorkloadState = entry[-1]
                 if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
                     continue
-                if evicts_never(rival):
-                    continue
-                if not may(rival):
+                if evicts_never(rival) or not may(rival):
                     continue
                 kind = rival.step.amount, rival.priority
                 if kind not in kinds:
