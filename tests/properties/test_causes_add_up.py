@@ -61,6 +61,8 @@ BROKEN_ONCE = {
     40706: "what follows was served beside a reservation that counted on ends from before the set",
     50750: "what would start again beside a reservation was taken to end with what had started before it",
     62622: "of two follow-ups of one cycle only that was said which would come without the other",
+    44110: "what went for a victim, as was said, let another take the contender's place",
+    61879: "of two sets with follow-ups that of lower priorities was passed over, which was expected to go",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
 }
 """Clusters on which a plan broke it, and what was wrong."""
