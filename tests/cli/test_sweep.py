@@ -1,5 +1,6 @@
 """``tenure sweep``: every point once, here or on a Dask cluster, and again from where a sweep was stopped."""
 
+import contextlib
 import csv
 import json
 import multiprocessing
@@ -7,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -229,7 +231,7 @@ def note_soon(task):
     return {}
 
 
-def interrupted_at_the_first(done, _):
+def interrupted_at_the_first(done, *_):
     if done:
         raise KeyboardInterrupt
 
@@ -242,6 +244,57 @@ def test_what_has_not_begun_when_a_sweep_is_interrupted_is_left(tmp_path):
     for process in multiprocessing.active_children():
         process.join(60)
     assert len((tmp_path / "done").read_text().split()) < 150
+
+
+def end_itself(task):
+    """Work that ends its process, as the system does where memory is short, or Ctrl-C on a terminal."""
+    os.kill(os.getpid(), task)
+    time.sleep(60)
+    return {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_that_is_killed_is_told_in_words(number, capfd):
+    with pytest.raises(ChildProcessError, match="was killed"):
+        list(LocalProcesses(1)(end_itself, [number]))
+    assert capfd.readouterr().err == ""
+
+
+def interrupt_often(pid):
+    """Send Ctrl-C to a process again and again while it starts."""
+    limit = time.monotonic() + 1
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < limit:
+            os.kill(pid, signal.SIGINT)
+            time.sleep(0.005)
+
+
+def test_processes_that_start_while_a_sweep_is_interrupted_tell_nothing(capfd, monkeypatch):
+    """Ctrl-C on a terminal goes to all of them at once, and may find them before they know what to do with it."""
+    start, threads = subprocess._fork_exec, []
+
+    def interrupted(*arguments):
+        pid = start(*arguments)
+        threads.append(threading.Thread(target=interrupt_often, args=(pid,)))
+        threads[-1].start()
+        return pid
+
+    monkeypatch.setattr("_posixsubprocess.fork_exec", interrupted)
+    with pytest.raises(ChildProcessError):
+        list(LocalProcesses(1)(note_and_wait, [(".", 0)]))
+    for thread in threads:
+        thread.join()
+    assert threads
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_simulation_that_is_interrupted_is_no_result(trace, run_command, monkeypatch):
+    monkeypatch.setattr("tenure.simulator.run.Simulation._run", interrupted_at_the_first)
+    code, _, err = run_command("sweep", "jobs.csv", "--cluster", "cluster.yaml", *SETS)
+    assert code == 130
+    assert "interrupted: 0 of 4 simulations are done" in err
+    assert not (trace / "sweep" / "results.jsonl").read_text()
 
 
 def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_writes(trace, run_command, monkeypatch):

@@ -105,6 +105,8 @@ def simulate_point(task: SweepTask) -> dict[str, Any]:
     prepared = prepare_input(task.options)
     trace = prepared.trace if arrivals_only else shake(prepared.trace, task.shaking, task.seed)
     run = run_whole(setup_of(prepared.cluster, arrivals_only=arrivals_only), trace)
+    if not run.result.complete:
+        raise KeyboardInterrupt  # a part of a simulation is none of a sweep's results
     return summary_of(run, trace, task.options.trace)
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,22 +40,47 @@ class LocalProcesses:
         self.count = count or os.cpu_count() or 1
 
     def __call__(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Work on all tasks; an exception, or to want no more results, cancels those that have not begun."""
+        """Work on all tasks; an exception, or to want no more results, cancels those that have not begun.
+
+        Raises
+        ------
+        ChildProcessError
+            A process was killed.
+        """
         if not tasks:
             return
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads of whatever calls this
         count = min(self.count, len(tasks))
         pool = ProcessPoolExecutor(count, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
         try:
-            futures = {pool.submit(work, task): number for number, task in enumerate(tasks)}
+            with _uninterrupted():
+                futures = {pool.submit(work, task): number for number, task in enumerate(tasks)}
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a process that simulates was killed, maybe for want of memory (fewer --processes need less); "
+                "what is done is kept, and the same command goes on"
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)  # it waits: a pool that has gone has forgotten what it was to cancel
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until processes were started: they begin with it blocked, and would else tell where it came."""
+    resource_tracker.ensure_running()  # to start it unblocks Ctrl-C
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end_with(parent: int) -> None:
-    """End this process once its parent has gone: after a kill nothing else would tell it to."""
+    """End this process with Ctrl-C, and once its parent has gone: after a kill nothing else would tell it to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def watch() -> None:
         while os.getppid() == parent:
