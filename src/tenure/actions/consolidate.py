@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.moves import may_move
+from tenure.engine.waiting import anything_waits
 from tenure.victims.consolidation import ConsolidationPass
 
 
 def consolidate(context: Context) -> None:
     """Move what makes room, each task to a place that is nominated for it."""
     session = context.session
-    if session.settings.max_consolidated_workloads and may_move(session) and session.waiting.any():
+    if session.settings.max_consolidated_workloads and may_move(session) and anything_waits(session.waiting):
         ConsolidationPass(context.evicting()).run()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
+from tenure.engine.waiting import anything_waits
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.rules import PreemptRules
 
 
 def preempt(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
-    if not context.priorities.differ(context.session) or not context.session.waiting.any():
+    if not context.priorities.differ(context.session) or not anything_waits(context.session.waiting):
         return
     PreemptionPass(context.evicting(), "preempt", lambda contender, _: PreemptRules(context.session, contender)).run()

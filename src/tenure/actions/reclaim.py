@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.actions.preconditions import queues_contend
+from tenure.engine.waiting import anything_waits
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.rules import ReclaimEligibility
 
 
 def reclaim(context: Context) -> None:
     """Evict what has to give way, and nominate those that it gives way to."""
-    if not queues_contend(context.session) or not context.session.waiting.any():
+    if not queues_contend(context.session) or not anything_waits(context.session.waiting):
         return
     PreemptionPass(
         context.evicting(), "reclaim", lambda contender, shares: ReclaimEligibility(context.session, shares, contender)

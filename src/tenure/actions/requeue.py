@@ -7,6 +7,7 @@ from dataclasses import replace
 from tenure.actions.context import Context
 from tenure.actions.preconditions import queues_contend
 from tenure.engine.requeued import RequeueOutcome, Skipped
+from tenure.engine.waiting import anything_waits
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contention import Contention
@@ -111,7 +112,7 @@ class _Requeue:
             or self.context.priorities.differ(session)
             or queues_contend(session)
         )
-        if anybody and session.waiting.any():
+        if anybody and anything_waits(session.waiting):
             self._wake_at(self.memory.due.next())
 
     def _wake_at(self, time: int | None) -> None:

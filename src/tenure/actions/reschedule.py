@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine.order import QueueOrder
+from tenure.engine.waiting import anything_waits
 from tenure.engine.workloads import WorkloadState
 from tenure.rescheduler.memory import CAUSE, MoveMemory
 
@@ -18,7 +19,7 @@ def reschedule(context: Context) -> None:
         memory = context.rescheduling = MoveMemory()
     draining, made, read = memory.marks(session.nodes)
     settings = session.settings.rescheduler
-    overdue = session.waiting.any() and session.now >= memory.look_at
+    overdue = anything_waits(session.waiting) and session.now >= memory.look_at
     waiting = _overdue(context, memory) if overdue else []
     if context.about is not None:
         waiting = [w for w in waiting if w.key == context.about] or waiting

@@ -114,10 +114,6 @@ class WaitingLists:
         """Give all workloads that wait for a step, leaf by leaf, in order."""
         return [e[-1] for leaf in sorted(self.entries) for e in self.entries[leaf] if e[-1].entry is e]
 
-    def any(self) -> bool:
-        """Whether some workload waits for a step."""
-        return any(e[-1].entry is e for entries in self.entries.values() for e in entries)
-
     def compact(self) -> list[int]:
         """Drop stale entries where there are many, and give these leaves; within a transaction nothing is dropped."""
         if self.journal.depth:
@@ -129,6 +125,11 @@ class WaitingLists:
                 self._stale[leaf] = 0
                 compacted.append(leaf)
         return compacted
+
+
+def anything_waits(lists: WaitingLists) -> bool:
+    """Whether some workload waits for a step."""
+    return any(e[-1].entry is e for entries in lists.entries.values() for e in entries)
 
 
 def _relative_surplus(state: WorkloadState) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
+from tenure.engine.waiting import anything_waits
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
@@ -65,7 +66,7 @@ class RequeueTransactions:
         attempts, before = self.attempts, -1
         if self.state.evicted:
             attempts.commits.serve_rest()
-        while self.left and before != attempts.commits.number and self.session.waiting.any():
+        while self.left and before != attempts.commits.number and anything_waits(self.session.waiting):
             before = attempts.commits.number
             self._round(position)
             position = None

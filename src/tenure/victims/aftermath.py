@@ -115,7 +115,7 @@ class Aftermath:
         if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
-            self._settle(result, everything=bool(growing) or (at_risk and self._few_promised()))
+            self._settle(result, everything=bool(growing) or (at_risk and _is_little_promised(self.session)))
             taker = None
             if at_risk and self.asked.is_at_risk(contender, got):
                 taker = self._taker(contender, rivals())
@@ -143,13 +143,11 @@ class Aftermath:
         got = [t for t in result.placed if t.workload is contender]
         at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         with self._ahead():
-            self._settle(result, everything=at_risk and (bool(self._growing(contender)) or self._few_promised()))
+            self._settle(
+                result, everything=at_risk and (bool(self._growing(contender)) or _is_little_promised(self.session))
+            )
             helped = self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)
             result.follow_ups, result.all_known = self._found(helped)
-
-    def _few_promised(self) -> bool:
-        """Whether it costs little to let all that is promised come true: a rival may take that together with a place."""
-        return len(self.session.nominated) <= MOST_LOOKED_AT
 
     def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
         """Give all workloads, or the others, that ask for more once what they were promised is bound."""
@@ -512,6 +510,11 @@ def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -
     Nothing of it is evicted yet, and the session stays as it is.
     """
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
+
+
+def _is_little_promised(session: Session) -> bool:
+    """Whether to let all that is promised come true costs little: a rival may take that together with a place."""
+    return len(session.nominated) <= MOST_LOOKED_AT
 
 
 def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:
