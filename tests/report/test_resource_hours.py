@@ -48,4 +48,6 @@ def test_the_table_and_the_json_of_a_statement_have_one_measure_of_long_waits():
     found = Statement(0, 3_600_000_000, "queue", {"cpu": 1}, {}, {}, {}, {}, [row], [], [])
     (plain,) = statement_json(found)["rows"]
     assert plain["wait_s"]["p95"] == 9.5 * 3600
-    assert "9 h 30 min" in statement_text(found, Terminal(width=200)).replace("\N{NO-BREAK SPACE}", " ")
+    text = statement_text(found, Terminal(width=200)).replace("\N{NO-BREAK SPACE}", " ")
+    assert "9 h 30 min" in text
+    assert "by queue, in core-hours" in text

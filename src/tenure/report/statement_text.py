@@ -37,7 +37,11 @@ def statement_text(statement: Statement, where: Terminal, prices: Mapping[str, f
     shown = statement.rows[:MAX_ROWS]
     rows = [line_of(row, statement, prices) for row in shown]
     columns = [TableColumn(heads[0], wrap=True), *(TableColumn(h, right=True) for h in heads[1:])]
-    parts.append(table(columns, rows, where) if rows else "nothing was used, and nothing was evicted\n")
+    if rows:
+        unit = unit_of(statement, main_resource(statement))
+        parts += [f"{where.bold('by')} {HEADS[statement.by]}, in {unit.name}\n", table(columns, rows, where)]
+    else:
+        parts.append("nothing was used, and nothing was evicted\n")
     if len(statement.rows) > len(shown):
         parts.append(f"{len(statement.rows) - len(shown)} more: --format json or csv has them all\n")
     if statement.budgets:
