@@ -191,12 +191,13 @@ class Aftermath:
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
             found, budget = list[FollowUp](), SearchBudget(MOST_HELPED)
             while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
+                grown = list(self._growth(growing, judged=True))
                 new = self._round(victims, budget)
                 self._end_round()
                 found += new
                 helped = dict.fromkeys(f.of for f in new)
                 victims = [v for v in victims if v not in helped]
-                grown = list(self._growth([*growing, *helped], judged=True))
+                grown += self._growth(helped, judged=True)
                 found += [_follow_up(*pair) for pair in grown if pair[0].workload in asked_for]
                 if not new and not grown:
                     return tuple(found)
@@ -252,10 +253,10 @@ class Aftermath:
             return next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
 
     def _growth(
-        self, growing: Sequence[WorkloadState], *, judged: bool = False
+        self, growing: Collection[WorkloadState], *, judged: bool = False
     ) -> Iterator[tuple[Asked, SearchResult]]:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
-        for workload in growing[:MOST_ASKED]:
+        for workload in islice(growing, MOST_ASKED):
             for _ in range(MOST_STEPS):
                 helped = self._for_growth(workload, judged=judged)
                 if helped is not None:
