@@ -291,12 +291,18 @@ def forbidden(played):
         for (workload, task), step in evicted.items():
             told, since = noticed.pop((workload, task), (None, cycle))
             decided = since if told == step.beneficiary else cycle
-            follows = said.get((step.beneficiary, step.cause, workload, task), decided) < decided
+            moves = (
+                step.beneficiary if step.cause == "reschedule" else None
+            )  # what its exact program moves is its choice
+            follows = said.get(moves or (step.beneficiary, step.cause, workload, task), decided) < decided
             stayed = workload in played.within.get(decided - 1, ())
             if (workload, task) in nominated_to and not (follows or stayed) and step.cause != "quota":
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip
-            if step.beneficiary in victims and said.get((step.beneficiary, workload, task), decided) >= decided:
+            if (
+                step.beneficiary in victims
+                and said.get(moves or (step.beneficiary, workload, task), decided) >= decided
+            ):
                 breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "
                                 f"a victim of {victims[step.beneficiary]}")  # fmt: skip
         served = {s.beneficiary for s in evicted.values()}
@@ -309,9 +315,14 @@ def forbidden(played):
 
 
 def _first_said(follow_ups):
-    """Give the cycle in which it was first said that a task goes for a victim, by both, and by cause as well."""
+    """Give the cycle in which it was first said that a task goes for a victim, by both, and by cause as well.
+
+    By a victim alone: that something moves for it.
+    """
     said = {}
     for cycle, follow_up in reversed(follow_ups):
+        if follow_up.cause in {"consolidate", "reschedule"}:
+            said[follow_up.of] = cycle
         for workload, task in follow_up.evict:
             said[follow_up.of, follow_up.cause, workload, task] = said[follow_up.of, workload, task] = cycle
     return said

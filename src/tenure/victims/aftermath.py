@@ -370,7 +370,7 @@ class Aftermath:
             return self._taker(contender, taking) if self._carry_out(found) else None
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
-        rival, rules = asked
+        rival, rules, _ = asked
         if self._cut[rival, rules.cause] >= MOST_CUT:
             return False
         for _ in range(MOST_STEPS):
@@ -523,7 +523,8 @@ def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:
     pieces = best.pieces or ()
     tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
     cost, growth = sum(p.cost for p in pieces), sum(p.growth for p in pieces)
-    return FollowUp(asked.workload, asked.rules.cause, tasks, cost, growth)
+    cause = asked.moves_by if asked.rules.cause == "consolidate" else asked.rules.cause
+    return FollowUp(asked.workload, cause, tasks, cost, growth)
 
 
 def _alike(victim: WorkloadState) -> object:

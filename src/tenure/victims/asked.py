@@ -33,10 +33,11 @@ MOST_LOOKED_AT = 64
 
 
 class Asked(NamedTuple):
-    """One workload for which one cause may be asked."""
+    """One workload for which one cause may be asked; ``moves_by``: of a move, the action that would make it."""
 
     workload: WorkloadState
     rules: CauseRules
+    moves_by: Cause = "consolidate"
 
 
 class AskedWorkloads:
@@ -56,10 +57,11 @@ class AskedWorkloads:
         self._known: dict[str, dict[Cause, MakeRules]] = {}
 
     def enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        """Give the causes that may follow from one, with their rules."""
+        """Give the causes that may follow from one, with their rules; the rescheduler moves as consolidate does."""
         found = self._known.get(cause)
         if found is None:
             enabled = enabled_for(self.session.settings, cause)
+            enabled |= {"consolidate"} if "reschedule" in enabled else frozenset()
             found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
         return found
 
@@ -67,6 +69,8 @@ class AskedWorkloads:
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
     ) -> Iterator[Asked]:
         """Give victims that wait, with each cause that could do something for them by a cheap look."""
+        consolidates = "consolidate" in enabled_for(self.session.settings, "")
+        mover: Cause = "consolidate" if consolidates else "reschedule"
         for victim in victims:
             if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
@@ -74,7 +78,7 @@ class AskedWorkloads:
                 if self._could(cause, victim):
                     rules = make(victim, shares)
                     if rules.contender_may() is None:
-                        yield Asked(victim, rules)
+                        yield Asked(victim, rules, mover)
 
     def _could(self, cause: Cause, workload: WorkloadState) -> bool:
         if cause == "preempt":

@@ -18,6 +18,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
+from tenure.model.modes import enabled_for
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.shields.budget import has_budgets
@@ -233,7 +234,7 @@ class PreemptionPass:
         if not state.detailed and self._cannot_pay(contender, rules):
             self.infeasible[alike] = None, SearchResult()
             return False
-        with_spared = self._may_take_spared(contender)
+        with_spared = self._may_take_spared(contender, self.cause)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
             self._found_nothing(contender, everybody, SearchResult())
             self._explain(contender, alike)
@@ -284,16 +285,21 @@ class PreemptionPass:
         self.state.wake_at(not_yet.again)
         self.impatient[self._alike(contender)] = waits_since(contender)
 
-    def _may_take_spared(self, contender: WorkloadState) -> bool:
+    def _may_take_spared(self, contender: WorkloadState, cause: Cause) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
-        return may_go(self.cause, contender) and bool(self.gatherer.asked_to_be_spared)
+        return may_go(cause, contender) and bool(self.gatherer.asked_to_be_spared)
 
     def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
-        """Search for one contender alone; nothing is carried out, and who is served before it is not looked at."""
+        """Search for one contender alone; nothing is carried out, and who is served before it is not looked at.
+
+        What moves stands for the rescheduler as well, which moves what asked to be spared where nothing else helps.
+        """
+        also = self.cause == "consolidate" and "reschedule" in enabled_for(self.session.settings, "")
+        cause: Cause = "reschedule" if also else self.cause
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
         found = self._alone(contender, rules, budget)
-        if found.pieces is None and not budget.hit and self._may_take_spared(contender):
+        if found.pieces is None and not budget.hit and self._may_take_spared(contender, cause):
             with self.gatherer.everybody():
                 found = self._alone(contender, rules, budget)
         return found
