@@ -68,8 +68,11 @@ class WatchedCluster(KubernetesCluster):
         self.events.stop()
 
 
-def state(cluster):
-    """Give what a decision depends on and both clusters have to agree about."""
+def state(cluster, begun):
+    """Give what a decision depends on and both clusters have to agree about.
+
+    What a case starts itself, after it has ``begun``, starts by the server's clock.
+    """
     tasks = {
         (w.key, t.name): (str(t.phase), t.node, t.devices, t.nominated, t.sub_group)
         for w in cluster.workloads
@@ -80,7 +83,7 @@ def state(cluster):
             w.queue,
             w.priority,
             w.min_member or (None if w.sub_groups else len(w.tasks)),
-            w.started_at,
+            w.started_at if w.started_at is None or w.started_at < begun else "since then",
             w.stale_since,
             [t.name for t in w.tasks],
         )
@@ -91,8 +94,8 @@ def state(cluster):
     return tasks, about, queues, log
 
 
-def with_times(observed, told):
-    """Put the times that only the server can set as the file has them."""
+def with_times(observed, told, begun):
+    """Put the times that only the server can set as the file has them; see `state`."""
     workloads = {w.key: w for w in told.workloads}
 
     def timed(workload):
@@ -106,7 +109,9 @@ def with_times(observed, told):
             )
             for t in workload.tasks
         )  # fmt: skip
-        return replace(workload, tasks=own, created_at=known.created_at, last_evicted_at=known.last_evicted_at)
+        started = known.started_at if (workload.started_at or 0) >= begun else workload.started_at
+        times = {"created_at": known.created_at, "started_at": started, "last_evicted_at": known.last_evicted_at}
+        return replace(workload, tasks=own, **times)
 
     queues = {q.name: q for q in told.queues}
     return replace(
@@ -160,7 +165,7 @@ def test_case_on_an_api_server(path, plane, stage, informers, monkeypatch, tmp_p
                 before = embedded.observe()
                 embedded.advance(told.now + number * every)
                 stage.advance(before)
-            play_cycle(live, embedded)
+            play_cycle(live, embedded, told.now)
     finally:
         live.close()
         stage.clear()
@@ -171,16 +176,18 @@ def watches():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("watch ")]
 
 
-def play_cycle(live, embedded):
+def play_cycle(live, embedded, begun):
     now = embedded.observe().now
-    wanted = state(embedded.observe())
+    wanted = state(embedded.observe(), begun)
     wait_until(
-        lambda: state(live.observer.observe(now).cluster) == wanted,
-        lambda: f"{state(live.observer.observe(now).cluster)}\nis not\n{wanted}\n{list(live.informers.findings.new)}",
+        lambda: state(live.observer.observe(now).cluster, begun) == wanted,
+        lambda: (
+            f"{state(live.observer.observe(now).cluster, begun)}\nis not\n{wanted}\n{list(live.informers.findings.new)}"
+        ),
     )
     plan = Scheduler(session_of(embedded.observe())).cycle(now)
     observe = live.observe
-    live.observe = lambda now: with_times(observe(now), embedded.observe())
+    live.observe = lambda now: with_times(observe(now), embedded.observe(), begun)
     loop = Loop(live, lambda: 1, wall=lambda: now)
     loop.confirmation.done = True
     done = loop.cycle()
