@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.moves import may_move
+from tenure.engine.placement import may_move
 from tenure.engine.waiting import anything_waits
 from tenure.victims.consolidation import ConsolidationPass
 

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tenure.engine.session import Session
 
 NEVER = 1 << 50
 """A lower bound so high says that there is no plan at all."""
-
-
-def may_move(session: Session) -> bool:
-    """Whether what runs has other places: on one node only parts of GPUs have."""
-    return len(session.nodes) > 1 or any(cls.milli is not None for cls in session.classes.classes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,6 +358,11 @@ def _by_footprint(classes: Counter[TaskClass]) -> dict[TaskClass, int]:
     return found
 
 
+def may_move(session: Session) -> bool:
+    """Whether what runs has other places: on one node only parts of GPUs have."""
+    return len(session.nodes) > 1 or any(cls.milli is not None for cls in session.classes.classes)
+
+
 def has_choice(group: SubgroupState) -> bool:
     """Whether other subgroups may do instead of those that were chosen for the core."""
     return any(has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
-from tenure.engine.moves import may_move
+from tenure.engine.placement import may_move
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares

@@ -115,7 +115,7 @@ class Aftermath:
         if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
-            self._settle(result, everything=bool(growing) or (at_risk and _is_little_promised(self.session)))
+            self._settle(result, contender, at_risk=at_risk)
             taker = None
             if at_risk and self.asked.is_at_risk(contender, got):
                 taker = self._taker(contender, rivals())
@@ -143,9 +143,7 @@ class Aftermath:
         got = [t for t in result.placed if t.workload is contender]
         at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
         with self._ahead():
-            self._settle(
-                result, everything=at_risk and (bool(self._growing(contender)) or _is_little_promised(self.session))
-            )
+            self._settle(result, contender, at_risk=at_risk)
             helped = self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)
             result.follow_ups, result.all_known = self._found(helped)
 
@@ -320,15 +318,17 @@ class Aftermath:
             search.gatherer.close()
         self._passes.clear()
 
-    def _settle(self, result: AcceptedSet, *, everything: bool) -> None:
+    def _settle(self, result: AcceptedSet, contender: WorkloadState, *, at_risk: bool) -> None:
         """Let what a set changes come true; or all that the cycle has decided so far.
 
+        That may matter where others might take from the contender: a rival may take it together with that place.
         What is left over goes to those who ask for it now, before a workload that grows only once it is bound; beside a
         reservation it is left to the next cycle.
         """
         if self.session.settings.backfill != "easy" and self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
-        self._come_true(result, everything=everything)
+        little = len(self.session.nominated) <= MOST_LOOKED_AT
+        self._come_true(result, everything=at_risk and (little or bool(self._growing(contender))))
 
     def _come_true(self, result: AcceptedSet, *, everything: bool) -> None:
         """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
@@ -511,11 +511,6 @@ def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -
     Nothing of it is evicted yet, and the session stays as it is.
     """
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
-
-
-def _is_little_promised(session: Session) -> bool:
-    """Whether to let all that is promised come true costs little: a rival may take that together with a place."""
-    return len(session.nominated) <= MOST_LOOKED_AT
 
 
 def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:

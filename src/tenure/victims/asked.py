@@ -10,8 +10,7 @@ from functools import cached_property, partial
 from operator import sub
 from typing import NamedTuple
 
-from tenure.engine.moves import may_move
-from tenure.engine.placement import Placer
+from tenure.engine.placement import Placer, may_move
 from tenure.engine.session import Session
 from tenure.engine.workloads import PENDING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
