@@ -45,6 +45,12 @@ def test_windows_that_touch_are_one():
     assert end - start > 100 * HOUR
 
 
+@pytest.mark.parametrize("hours", [24, 30])
+def test_windows_of_every_day_that_leave_no_gap_have_no_end(hours):
+    assert window_at("0 0 * * *", hours * HOUR, "UTC", parse_time("2026-11-20T10:30:00Z"))[1] is None
+    assert window_at("0 0 * * 1-5", hours * HOUR, "UTC", parse_time("2026-11-20T10:30:00Z"))[1] is not None
+
+
 def test_day_of_month_and_day_of_week_are_either_or_as_in_cron():
     """The 13th, and every Friday."""
     cron = parse_cron("0 0 13 * 5")

@@ -31,6 +31,7 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 )
 _PART = re.compile(r"(?:(?P<all>\*)|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>[0-9]{1,4}))?", re.ASCII)
 _SUNDAY = 7
+_YEAR = 366 * DAY
 _LEAP_CYCLE = 8 * 366
 """Days within which every day that exists at all comes round, leap days included."""
 
@@ -131,10 +132,11 @@ def parse_zone(name: str) -> ZoneInfo:
         raise ValueError(f"{name!r} is no time zone; write one such as UTC or Europe/Berlin") from None
 
 
-def window_at(line: str, duration: int, zone: str, now: int) -> tuple[int, int] | None:
+def window_at(line: str, duration: int, zone: str, now: int) -> tuple[int, int | None] | None:
     """Give begin and end of the window that is open at ``now``; None if none is.
 
-    Windows that overlap or touch are one for the end; the begin is that of the latest. All in µs since the epoch.
+    Windows that overlap or touch are one for the end, which is None where they leave no gap for a whole
+    year, and so never; the begin is that of the latest. All in µs since the epoch.
     """
     start = _latest(line, zone, now, now - duration)
     if start is None:
@@ -143,9 +145,9 @@ def window_at(line: str, duration: int, zone: str, now: int) -> tuple[int, int] 
     for _ in range(MOST_LINKS):
         later = _latest(line, zone, end, end - duration)
         if later is None or later + duration <= end:
-            break
+            return start, end
         end = later + duration
-    return start, end
+    return start, end if end - start <= _YEAR else None
 
 
 def _latest(line: str, zone: str, until: int, after: int) -> int | None:
