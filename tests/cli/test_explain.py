@@ -119,3 +119,28 @@ def test_a_missing_argument_is_wrong_usage(run):
     code, _, err = run()
     assert code == 2
     assert "WORKLOAD" in err
+
+
+BEYOND = """\
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes: [{name: n, allocatable: {cpu: 8}}]
+queues: [{name: p, guaranteed: {cpu: 2}}, {name: q, parent: p, guaranteed: {cpu: 1}}]
+workloads: [{name: fixed, queue: q, preemptible: false, requests: {cpu: 3}}]
+"""
+
+
+def test_every_guarantee_that_is_too_small_is_named_and_raising_all_of_them_helps(capsys, tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(BEYOND)
+
+    def explained(*arguments):
+        with pytest.raises(SystemExit):
+            main(["explain", str(path), "fixed", "--format", "json", *arguments])
+        return json.loads(capsys.readouterr().out)
+
+    short = [(r["queue"], r["guaranteed"]) for r in explained()["reasons"] if r["code"] == "BeyondGuaranteed"]
+    assert short == [("q", 1000), ("p", 2000)]
+    raised = explained("--set", "queue.q.guaranteed.cpu=3", "--set", "queue.p.guaranteed.cpu=3")
+    assert raised["state"] != "pending"

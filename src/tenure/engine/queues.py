@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import add, sub
 
 from tenure.engine.journal import Journal
@@ -208,16 +208,16 @@ class QueueTree:
 
         Where no queue on the path guarantees anything, nothing binds (spec: fair share).
         """
-        path = self.path[leaf]
-        if all(g < 0 for queue in path for g in self.guaranteed[queue]):
-            return None
-        for queue in path:
+        return next(self.guarantees_exceeded(leaf, amount), None)
+
+    def guarantees_exceeded(self, leaf: int, amount: Amount) -> Iterator[tuple[int, int]]:
+        """Go through queue and row of all of these guarantees, from the leaf up."""
+        for queue in self.path[leaf]:
             for row, (have, more, floor) in enumerate(
                 zip(self.fixed[queue], amount, self.guaranteed[queue], strict=True)
             ):
                 if more and floor >= 0 and have + more > floor:
-                    return queue, row
-        return None
+                    yield queue, row
 
     def within_guaranteed(self, queue: int, amount: Amount, allocated: Amount | None = None) -> bool:
         """Whether with ``amount`` more the queue stays within guaranteed in all that it asks for and guarantees.

@@ -106,7 +106,7 @@ def _no_step(workload: WorkloadState) -> Reason:
 
 
 def _queue_reasons(session: Session, workload: WorkloadState, step: Demand) -> list[Reason]:
-    """Every maximum on the path that the step would break, and the guarantee that it must not exceed."""
+    """Every maximum on the path that the step would break, and every guarantee that it must not exceed."""
     queues, found = session.queues, []
     for queue in queues.path[workload.leaf]:
         name = queues.queues[queue].name
@@ -124,9 +124,8 @@ def _queue_reasons(session: Session, workload: WorkloadState, step: Demand) -> l
                     asked = amount_with_unit(ask, resource)
                     text = f"it asks for {asked}, but queue {name} may never hold more than {limit}"
                 found.append(Reason("OverMax", text, numbers))
-    beyond = queues.beyond_guaranteed(workload.leaf, step.amount) if workload.fixed else None
-    if beyond is not None:
-        found.append(_beyond(session, step, *beyond))
+    if workload.fixed:
+        found += [_beyond(session, step, *at) for at in queues.guarantees_exceeded(workload.leaf, step.amount)]
     return found
 
 
