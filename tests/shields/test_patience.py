@@ -275,6 +275,34 @@ def test_a_price_instead_of_a_shield():
     assert evicted(contended((600, {}), saved, waited=0, **price))[0] == ["default/v1"]
 
 
+@pytest.mark.parametrize(
+    ("ran", "waited", "factor", "pays_after"),
+    [
+        (0, 0, 1, 5400),  # three hours count, less what it waits, as long as they are not over: 10,800 - w = w
+        (2 * HOUR, 300, 1, 6600),  # once they are, what had been lost when the wait began: 6,900 = 300 + t
+        (2 * HOUR, 300, 0.25, 4 * 6900 - 300),
+    ],
+)
+@pytest.mark.parametrize("later", [0, 600, 4000])
+def test_where_a_minimum_runtime_is_a_price_it_is_said_when_it_pays_and_so_it_is(
+    ran, waited, factor, pays_after, later
+):
+    """One GPU, three hours: it is said at first and later on, and comes true to the second."""
+
+    def after(seconds, **more):
+        rules = {"min_runtime": MinRuntimeSettings(mode="price"), "reclaim_min_runtime": 3 * HOUR * SECOND}
+        given = contended((ran, {}), waited=waited, **patient(factor=factor, at_most=100 * HOUR), **rules, **more)
+        return replace(given, now=NOW + seconds * SECOND)
+
+    gone, plan = evicted(after(later))
+    reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
+    assert (gone, reason.numbers["pays"]) == ([], format_time(NOW + pays_after * SECOND))
+    assert plan.wake is not None
+    assert plan.wake <= NOW + pays_after * SECOND
+    assert evicted(after(pays_after - 1))[0] == []
+    assert evicted(after(pays_after))[0] == ["default/v0"]
+
+
 def test_a_queue_may_have_a_mode_of_its_own():
     """The victims' queue has a price, the node pool a shield."""
     given = contended((600, {}), waited=0, reclaim_min_runtime=1900 * SECOND)

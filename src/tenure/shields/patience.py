@@ -8,7 +8,7 @@ start is to be trusted, it goes sooner if the whole wait would be worth the pric
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil, inf
 from operator import mul
 from typing import Final, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from tenure.model.duration import DAY, format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
 from tenure.shields.breaker import Breaker, LosingCause, brings_guaranteed, told
+from tenure.shields.price import any_price, floor_until
 
 NOT_YET: Final = "not-worth-yet"
 """The shield of a contender whose waiting is not worth what others would lose."""
@@ -46,6 +47,9 @@ class PricedPart(Priced, Protocol):
     def workload(self) -> WorkloadState:
         """Whose it is."""
 
+
+PriceFall = tuple[int, float]
+"""When a part of a price has stopped becoming less (µs since the epoch), and by how much it does in a µs until then."""
 
 NAMED: Final = 3
 """So many victims a reason names."""
@@ -127,15 +131,26 @@ class Patience:
         """
         chosen, waited = list(pieces), session.now - max(waits_since(contender), possible)
         price = sum(counted(p.cost, p.growth, waited) for p in (*chosen, *follow_ups))
-        not_yet = self.too_dear(session, cause, contender, price, since, possible)
+        falls = falls_of(session, chosen, waited)
+        not_yet = self.too_dear(session, cause, contender, price, since, possible, falls)
         if not_yet is None:
             return None
         return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
 
     def too_dear(
-        self, session: Session, cause: Cause, contender: WorkloadState, price: float, since: int, possible: int = 0
+        self,
+        session: Session,
+        cause: Cause,
+        contender: WorkloadState,
+        price: float,
+        since: int,
+        possible: int = 0,
+        falls: Sequence[PriceFall] = (),
     ) -> NotYet | None:
-        """Say why a price is more than what a contender has waited is worth; None where it is not. See `not_yet`."""
+        """Say why a price is more than what a contender has waited is worth; None where it is not. See `not_yet`.
+
+        ``falls``: what counts of the price becomes less meanwhile.
+        """
         pause = self.breaker.pause(session, cause, contender)
         if pause is not None:
             return NotYet(round(price), 0, pause.until, pause.until, pause)
@@ -153,12 +168,40 @@ class Patience:
         needed = price if otherwise is None else price * believed(rule.trust, each * (otherwise - began) >= price)
         if worth >= needed:
             return None
-        pays_at = latest
-        if needed < each * (latest - began):
-            pays_at = max(now + 1, began + ceil(needed / each))
+        share = needed / price if price and needed < inf else 1.0
+        first = _first_worth(now, worth, needed, each, [(end, growth * share) for end, growth in falls])
+        pays_at = latest if first >= latest else max(now + 1, ceil(first))
         return NotYet(
             round(price), worth, pays_at, pays_at, None, otherwise, needed, None if entitled else rule.surplus
         )
+
+
+def falls_of(session: Session, pieces: Iterable[PricedPart], waited: int) -> list[PriceFall]:
+    """Say until when, and how fast, what counts of the price of pieces becomes less while a contender waits.
+
+    Until a workload has run for a minimum runtime that is a price, that price stays, and what it would have grown by
+    does not count (see `counted`): so less of it counts from second to second.
+    """
+    found: list[PriceFall] = []
+    if not any_price(session):
+        return found
+    for piece in pieces:
+        end = floor_until(session, piece.workload)
+        if end is not None and piece.growth:
+            nothing = session.now + counted(piece.cost, piece.growth, waited) * SECOND // piece.growth
+            found.append((min(end, nothing), piece.growth / SECOND))
+    return found
+
+
+def _first_worth(now: int, worth: float, needed: float, each: float, falls: Iterable[PriceFall]) -> float:
+    """Give when a wait is worth what is needed, in µs since the epoch: its worth grows by ``each`` in a µs."""
+    at, missing, ends = float(now), needed - worth, sorted(falls)
+    slope = each + sum(growth for _, growth in ends)
+    for end, growth in ends:
+        if at + missing / slope <= end:
+            break
+        at, missing, slope = max(at, end), missing - slope * max(0, end - at), slope - growth
+    return at + missing / slope if slope > 0 else inf
 
 
 def believed(trust: float, long: bool) -> float:

@@ -46,8 +46,13 @@ def repeat_factor(session: Session, workload: WorkloadState) -> float:
 
 def _lost_at_least(session: Session, workload: WorkloadState) -> int:
     """Give the time in µs that a workload counts as losing at least: its minimum runtime until it has run for that."""
-    minimum = priced_runtime(session.settings, session.queues, workload.leaf)
-    if not minimum:
+    if floor_until(session, workload) is None:
         return 0
-    start = clock(session, workload)
-    return minimum if start is not None and session.now < start + minimum else 0
+    return priced_runtime(session.settings, session.queues, workload.leaf)
+
+
+def floor_until(session: Session, workload: WorkloadState) -> int | None:
+    """Give until when (µs since the epoch) a workload counts as losing its minimum runtime; None where it does not."""
+    minimum = priced_runtime(session.settings, session.queues, workload.leaf)
+    start = clock(session, workload) if minimum else None
+    return start + minimum if start is not None and session.now < start + minimum else None

@@ -25,7 +25,7 @@ from tenure.shields.budget import has_budgets
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import NotYet, waits_since
+from tenure.shields.patience import NotYet, falls_of, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
@@ -272,10 +272,11 @@ class PreemptionPass:
             return False
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
         candidates = self.gatherer.gather(contender, rules, leaves)
-        bound = PriceBound(RoomDemand(session, contender.step), candidates, session.now - waits_since(contender))
+        waited = session.now - waits_since(contender)
+        bound = PriceBound(RoomDemand(session, contender.step), candidates, waited)
         too_dear = partial(patience.too_dear, session, self.cause, contender, since=self.longest_wait.since(contender))
         least = bound.least_if_paid(lambda price: too_dear(price) is not None)
-        not_yet = None if least == inf else too_dear(least)
+        not_yet = None if least == inf else too_dear(least, falls=falls_of(session, candidates.all(), waited))
         if not_yet is not None:
             self._put_off(contender, not_yet)
         return not_yet is not None
