@@ -46,6 +46,11 @@ def contents(folder):
         "simulate t.csv --cluster c.yaml --report c.yaml",
         "simulate t.csv --cluster c.yaml --scheduler s.yaml --jobs s.yaml",
         "simulate t.csv --cluster c.yaml --jobs other/t.csv",
+        "simulate t.csv --cluster c.yaml --history other/t.csv",
+        "simulate t.csv --cluster c.yaml --history sqlite:///c.yaml",
+        "replay --from t.csv --history t.csv",
+        "history export t.csv --history t.csv",
+        "history export other/c.yaml --history sqlite:///c.yaml",
         "plan c.yaml --report c.yaml",
         "plan c.yaml --output ./c.yaml",
         "plan c.yaml --report link.html",
@@ -70,6 +75,8 @@ def test_an_output_that_is_an_input_is_refused(words, folder, capsys):
     "words",
     [
         "simulate missing.csv --jobs a --report ./a",
+        "simulate missing.csv --jobs a --history ./a",
+        "simulate missing.csv --report a --history sqlite:///a",
         "plan missing.yaml --report a --output other/a",
         "reschedule missing.yaml --report a --output deep/../a",
         "generate --jobs 3 --out a --cluster other/a",
@@ -102,3 +109,19 @@ def test_what_cannot_be_written_is_refused_before_anything_is_read(words, told, 
 def test_one_pipe_or_device_may_take_several_outputs(capsys):
     code, _, err = tenure(capsys, "plan", "c.yaml", "--report", "/dev/null", "--output", "/dev/null")
     assert (code, err) == (0, "")
+
+
+def test_an_export_goes_through_pipes_and_links(folder, capsys):
+    assert tenure(capsys, "simulate", "t.csv", "--cluster", "c.yaml", "--history", "h.db")[0] == 0
+    target = folder / "real.jsonl"
+    target.write_text("before")
+    (folder / "link.jsonl").symlink_to("real.jsonl")
+    os.mkfifo(folder / "pipe")
+    assert tenure(capsys, "history", "export", "link.jsonl", "--history", "h.db")[0] == 0
+    assert (folder / "link.jsonl").is_symlink()
+    reader = os.open(folder / "pipe", os.O_RDWR)
+    code, out, err = tenure(capsys, "history", "export", "pipe", "--history", "h.db")
+    assert (code, out, err.split()[1:3]) == (0, "", ["records", "written"])
+    assert os.read(reader, 1 << 16) == target.read_bytes()
+    os.close(reader)
+    assert (folder / "pipe").is_fifo()

@@ -26,9 +26,12 @@ def export(
 ) -> int:
     """Write records into FILE, for DuckDB, pandas, or a collector of OpenTelemetry."""
     from tenure.cli.report import window  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
     from tenure.history import exchange  # noqa: PLC0415
+    from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.history.query import Query  # noqa: PLC0415
     from tenure.history.record import KINDS  # noqa: PLC0415
+    from tenure.model.files import is_stream  # noqa: PLC0415
     from tenure.model.problems import nearest, printable  # noqa: PLC0415
 
     for kind in kinds:
@@ -36,12 +39,13 @@ def export(
             raise click.UsageError(
                 f"--kind: there is no kind {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
             )
+    check_targets({"the export": target}, [written_file(history)])
     with opened(history) as store:
         begin, end = window(store, since, until)
         count = exchange.export(
             store, target, form or exchange.format_of(target), Query(kinds=kinds, since=begin, until=end)
         )
-    click.echo(f"{count:,} records written to {printable(target)}")
+    click.echo(f"{count:,} records written to {printable(target)}", err=is_stream(target))
     return DONE
 
 

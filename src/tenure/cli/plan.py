@@ -60,12 +60,12 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plan_json import plan_json  # noqa: PLC0415
 
-    kept = history if history is None or "://" not in history else None
     check_targets(
-        {"--report": report, "--output": output, "--history": kept},
+        {"--report": report, "--output": output, "--history": written_file(history)},
         (file, queues, *additions, where.config, where.kubeconfig),
     )
     cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))

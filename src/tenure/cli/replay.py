@@ -31,11 +31,14 @@ def replay(
     """Play recorded days again under other settings, and put what happens beside what happened."""
     from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.report import window  # noqa: PLC0415
+    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.history.replaying import recorded_days  # noqa: PLC0415
     from tenure.history.statement import statement_of  # noqa: PLC0415
     from tenure.model.override import apply_overrides  # noqa: PLC0415
     from tenure.report.statement_json import statement_json  # noqa: PLC0415
 
+    check_targets({"--history": written_file(history)}, [written_file(source)])
     with opened(source) as store:
         begin, end = window(store, since, until)
         first, last = store.span() or (0, 0)

@@ -16,6 +16,7 @@ from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, p
 from tenure.cli.streams import reader_may_leave
 from tenure.cli.targets import check_targets
 from tenure.cli.trace_options import trace_options
+from tenure.history.address import written_file
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
 from tenure.report.words import duration
@@ -79,7 +80,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     """
     source = SimulationOptions(**given)
     reads = (source.trace, *source.beside, source.cluster, source.queues, source.nodes, source.scheduler)
-    check_targets({"--jobs": jobs, "--report": report}, reads)
+    check_targets({"--jobs": jobs, "--report": report, "--history": written_file(history)}, reads)
     store = _store(history)
     prepared = prepare_input(source)
     for warning in prepared.warnings:

@@ -21,6 +21,11 @@ def file_of(address: str) -> str:
     return address.removeprefix("sqlite:///")
 
 
+def written_file(address: str | None) -> str | None:
+    """Give the file of an address, to be compared with other files; None where it is none, or a server."""
+    return None if not address or "://" in file_of(address) else file_of(address)
+
+
 def wrong_file(path: str, *, new: bool) -> str:
     """Say what is wrong with the name of a file, and what would be right; nothing where nothing is.
 

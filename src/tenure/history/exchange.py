@@ -19,6 +19,7 @@ from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
 from tenure.history.store import IN_PARTS, HistoryStore
 from tenure.model.duration import format_time
+from tenure.model.files import part_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
 FORMATS: Final = ("parquet", "jsonl", "otlp")
@@ -59,20 +60,14 @@ def export(store: HistoryStore, path: str, form: str, query: Query = EVERYTHING)
     OSError
         The file cannot be written.
     """
-    target = Path(path)
-    part = target.with_name(target.name + ".part")
     try:
-        with store.reading() as connection:
+        with part_of(path) as part, store.reading() as connection:
             records = (record for record, _ in store.scan(connection, query))
-            count = _WRITERS[form](records, part, packed=path.endswith(".gz"))
-        part.replace(target)
+            return _WRITERS[form](records, part, packed=path.endswith(".gz"))
     except HistoryError:
         raise
     except OSError as error:  # what a write says does not name the file
         raise OSError(error.errno, error.strerror or str(error), path) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return count
 
 
 def _chunks(records: Iterable[HistoryRecord], most: int) -> Iterator[list[tuple[HistoryRecord, str]]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 _STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTORS: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
@@ -27,22 +28,52 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
         It cannot be written; the error names the target.
 
     """
-    given = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    descriptor = _descriptor(given)
-    if descriptor is not None:
-        sys.stdout.flush()
-        with _named(path), os.fdopen(os.dup(descriptor), "wb") as stream:
-            stream.write(data)
-        return
-    if given.exists() and not given.is_file():  # asked before links are resolved: a pipe has no path of its own
-        if given.is_dir():
-            raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
-        with _named(path), given.open("wb") as stream:
-            stream.write(data)
-        return
+    if Path(path).is_dir():
+        raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
     with _named(path):
-        _replace(given.resolve(), data)
+        if is_stream(path):  # asked before links are resolved: a pipe has no path of its own
+            with _stream(Path(path)) as stream:
+                stream.write(data)
+        else:
+            _replace(Path(path).resolve(), data)
+
+
+@contextmanager
+def part_of(path: str | Path) -> Iterator[Path]:
+    """Give a file that is written bit by bit and, once it is whole, takes the place of a target.
+
+    It lies beside the target, or, where that takes what is written in turn, in a folder of its own, and is then copied
+    into it. A link keeps pointing to its file. After an error the target is as it was.
+
+    Raises
+    ------
+    OSError
+        The target cannot be written.
+    """
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="tenure-") as folder:
+            part = Path(folder, "part")
+            yield part
+            with part.open("rb") as whole, _stream(Path(path)) as stream:
+                shutil.copyfileobj(whole, stream)
+        return
+    target = Path(path).resolve()
+    part = target.with_name(target.name + ".part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _stream(path: Path) -> IO[bytes]:
+    """Open what takes what is written in turn; a stream of the program's own goes on behind what it has."""
+    descriptor = _descriptor(path)
+    if descriptor is None:
+        return path.open("wb")
+    sys.stdout.flush()
+    return os.fdopen(os.dup(descriptor), "wb")
 
 
 @contextmanager
