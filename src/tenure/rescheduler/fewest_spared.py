@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
@@ -18,8 +19,26 @@ from tenure.shields.opt_out import SHIELD, spared
 Planned = tuple[ProblemView | None, MoveAnswer]
 """A problem, None where it was not written, and what was found."""
 
-Plan = Callable[[Sequence[MoveBound]], Planned]
+PlanOf = Callable[[Sequence[TaskState], Sequence[MoveBound]], Planned]
 """Plans the moves of some tasks within budgets and further bounds."""
+
+
+def spared_last(
+    session: Session,
+    plan: PlanOf,
+    movable: Sequence[TaskState],
+    everybody: Callable[[], Sequence[TaskState]],
+    emptied: int | None = None,
+) -> Planned:
+    """Plan moves of what is ``movable``, and only where that gives none of ``everybody``, with what asked to be spared.
+
+    What asked for it on the node that is to be ``emptied`` goes in any case, and is not counted.
+    """
+    found = plan(movable, ())
+    tasks = movable if found[1].feasible else everybody()
+    if len(tasks) == len(movable):
+        return found
+    return with_fewest(partial(plan, tasks), askers(session, tasks, emptied))
 
 
 def askers(session: Session, tasks: Sequence[TaskState], emptied: int | None = None) -> frozenset[int]:
@@ -27,7 +46,7 @@ def askers(session: Session, tasks: Sequence[TaskState], emptied: int | None = N
     return frozenset(i for i, task in enumerate(tasks) if task.node != emptied and spared(session, task))
 
 
-def with_fewest(plan: Plan, asked: frozenset[int]) -> Planned:
+def with_fewest(plan: Callable[[Sequence[MoveBound]], Planned], asked: frozenset[int]) -> Planned:
     """Plan so that as few as possible of the tasks that ``asked`` to be spared move, then as cheaply as possible.
 
     That no plan was found without any of them is known beforehand.

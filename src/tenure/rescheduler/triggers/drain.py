@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tenure.engine.workloads import TaskState
 from tenure.rescheduler.execution import TriggerExecution, prices_of
-from tenure.rescheduler.fewest_spared import Planned, askers, with_fewest
+from tenure.rescheduler.fewest_spared import Planned, spared_last
 from tenure.rescheduler.problem.build import why_still
+from tenure.rescheduler.problem.definition import MoveBound
 from tenure.rescheduler.problem.external import HOLDING
 
 MOST_NAMED = 3
@@ -30,11 +32,12 @@ def act(action: TriggerExecution, node: int) -> None:
 
 def _plan(action: TriggerExecution, node: int, movable: Sequence[TaskState]) -> Planned:
     """Plan the moves: what asked to be spared elsewhere makes way only where nothing else does."""
-    found: Planned = action.plan(movable, (), (node,))
-    everybody = movable if found[1].feasible else action.movable.tasks((), node, everybody=True)
-    if len(everybody) == len(movable):
-        return found
-    return with_fewest(lambda b: action.plan(everybody, (), (node,), bounds=b), askers(action.session, everybody, node))
+
+    def plan(tasks: Sequence[TaskState], bounds: Sequence[MoveBound]) -> Planned:
+        return action.plan(tasks, (), (node,), bounds=bounds)
+
+    everybody = partial(action.movable.tasks, (), node, everybody=True)
+    return spared_last(action.session, plan, movable, everybody, node)
 
 
 def _tell_of_the_rest(action: TriggerExecution, node: int, there: Sequence[TaskState]) -> None:

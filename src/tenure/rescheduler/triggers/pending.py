@@ -11,7 +11,7 @@ from tenure.engine.plan import Reason
 from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
-from tenure.rescheduler.fewest_spared import Planned, askers, with_fewest
+from tenure.rescheduler.fewest_spared import Planned, spared_last
 from tenure.rescheduler.memory import CAUSE, UNDER_WAY
 from tenure.rescheduler.milp.cover_bounds import NEVER, bounds_of
 from tenure.rescheduler.problem.build import ProblemView, held, view
@@ -60,18 +60,15 @@ def _room_for(action: TriggerExecution, contenders: list[WorkloadState], *, as_i
         if at_once[1].feasible:
             return at_once
     movable = action.movable.tasks(contenders)
-    found = _moving(action, movable, contenders)
-    everybody = movable if found[1].feasible else _everybody(action, contenders)
-    if len(everybody) == len(movable):
-        return found
-    return with_fewest(partial(_moving, action, everybody, contenders), askers(action.session, everybody))
+    plan, everybody = partial(_moving, action, contenders), partial(_everybody, action, contenders)
+    return spared_last(action.session, plan, movable, everybody)
 
 
 def _moving(
     action: TriggerExecution,
-    movable: Sequence[TaskState],
     contenders: Sequence[WorkloadState],
-    bounds: Sequence[MoveBound] = (),
+    movable: Sequence[TaskState],
+    bounds: Sequence[MoveBound],
 ) -> Planned:
     """Find room by moves of some tasks."""
     short = _too_little_in_all(action, movable, contenders)
