@@ -54,6 +54,8 @@ class AskedWorkloads:
         self.session = session
         self.causes = causes
         self._known: dict[str, dict[Cause, MakeRules]] = {}
+        consolidates = "consolidate" in enabled_for(session.settings, "")
+        self._mover: Cause = "consolidate" if consolidates else "reschedule"
 
     def enabled(self, cause: str) -> dict[Cause, MakeRules]:
         """Give the causes that may follow from one, with their rules; the rescheduler moves as consolidate does."""
@@ -68,8 +70,6 @@ class AskedWorkloads:
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares
     ) -> Iterator[Asked]:
         """Give victims that wait, with each cause that could do something for them by a cheap look."""
-        consolidates = "consolidate" in enabled_for(self.session.settings, "")
-        mover: Cause = "consolidate" if consolidates else "reschedule"
         for victim in victims:
             if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
@@ -77,7 +77,7 @@ class AskedWorkloads:
                 if self._could(cause, victim):
                     rules = make(victim, shares)
                     if rules.contender_may() is None:
-                        yield Asked(victim, rules, mover)
+                        yield Asked(victim, rules, self._mover)
 
     def _could(self, cause: Cause, workload: WorkloadState) -> bool:
         if cause == "preempt":
