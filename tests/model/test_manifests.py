@@ -191,6 +191,59 @@ def test_lists_hold_what_documents_hold(add):
     assert [workload.name for workload in added] == ["p", "q"]
 
 
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+def test_the_items_of_a_list_of_one_kind_need_not_say_it(add, kind):
+    """So an API server answers."""
+    spec = "{containers: [{}]}"
+    version, of = ("v1", spec) if kind == "Pod" else ("batch/v1", f"{{template: {{spec: {spec}}}}}")
+    items = f"[{{metadata: {{name: p}}, spec: {of}}}, {{metadata: {{name: q}}, spec: {of}}}]"
+    added = add(f"{{apiVersion: {version}, kind: {kind}List, items: {items}}}")
+    assert [workload.name for workload in added] == ["p", "q"]
+
+
+def test_a_list_of_what_cannot_be_added_is_refused_as_such(refuse):
+    ((_, path, message),) = refuse("{apiVersion: v1, kind: ServiceList, items: []}")
+    assert path == "kind"
+    assert message.startswith("'ServiceList' of 'v1' cannot be added; Pod")
+
+
+RUNTIME = (
+    "\n---\n{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: vm}, handler: vm, overhead: "
+    "{podFixed: {cpu: 250m, memory: 100Mi}}, scheduling: {nodeSelector: {kvm: 'yes'}, tolerations: "
+    "[{key: vm, operator: Exists}]}}"
+)
+
+
+def test_a_runtime_class_adds_what_the_api_server_would_have_added(add):
+    """Overhead, node selector and tolerations; an overhead that stands in the pod already counts once."""
+    given = "runtimeClassName: vm, nodeSelector: {zone: a}, containers: [{resources: {requests: {cpu: 1}}}]"
+    for more in ("", ", overhead: {cpu: 250m, memory: 100Mi}"):
+        spec = add(pod(given + more) + RUNTIME)[0].tasks[0].spec
+        assert dict(spec.requests) == {"cpu": 1250, "memory": 100 << 20}
+        assert dict(spec.node_selector) == {"zone": "a", "kvm": "yes"}
+        assert [t.key for t in spec.tolerations] == ["vm"]
+
+
+def test_a_runtime_class_that_is_not_there_is_not_passed_over(add, refuse):
+    """What it adds is not known; a pod that has its overhead has been through the API server, which has added it."""
+    ((_, path, message),) = refuse(pod("runtimeClassName: vm, containers: [{}]"))
+    assert path == "spec.runtimeClassName"
+    assert (
+        message
+        == "runtime class vm is not known here: its overhead and its nodes would not count; add the class beside it"
+    )
+    assert dict(add(pod("runtimeClassName: vm, overhead: {cpu: 1}, containers: [{}]"))[0].tasks[0].spec.requests) == {
+        "cpu": 1000
+    }
+
+
+def test_a_pod_that_stands_against_its_runtime_class_is_refused(refuse):
+    """As by the API server."""
+    spec = "runtimeClassName: vm, nodeSelector: {kvm: 'no'}, containers: [{}]"
+    ((_, path, message),) = refuse(pod(spec) + RUNTIME)
+    assert (path, message) == ("spec.nodeSelector.kvm", "is no, but runtime class vm has its nodes at yes")
+
+
 def test_gated_pods_and_suspended_jobs_are_gated(add):
     (workload,) = add(pod("containers: [{}], schedulingGates: [{name: example.com/wait}]"))
     assert workload.tasks[0].phase is Phase.GATED
@@ -564,6 +617,17 @@ OWNERS = {
             f"[{{groupName: g, replicas: 2, template: {TEMPLATE}}}]}}"
         ),
         {"t": (3, ["t-head-0", "t-g-0", "t-g-1"])},
+    ),
+    "RayCluster whose groups have the numbers that KubeRay gives them": (
+        (
+            "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: t, labels: {queue: b}}\n"
+            f"spec: {{headGroupSpec: {{template: {TEMPLATE}}}, workerGroupSpecs: ["
+            f"{{groupName: none, template: {TEMPLATE}}}, {{groupName: least, minReplicas: 1, template: {TEMPLATE}}}, "
+            f"{{groupName: most, replicas: 9, maxReplicas: 2, template: {TEMPLATE}}}, "
+            f"{{groupName: both, replicas: 1, minReplicas: 3, maxReplicas: 1, template: {TEMPLATE}}}, "
+            f"{{groupName: asleep, replicas: 4, suspend: true, template: {TEMPLATE}}}]}}"
+        ),
+        {"t": (5, ["t-head-0", "t-least-0", "t-most-0", "t-most-1", "t-both-0"])},
     ),
     "AppWrapper": (
         (

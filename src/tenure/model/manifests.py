@@ -25,6 +25,7 @@ from tenure.model.priority_classes import PriorityClass, PriorityClasses
 from tenure.model.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.records import RecordField, record_of
 from tenure.model.report import BAD, ProblemReport, Trail, trail_of, unroll
+from tenure.model.runtime_classes import RUNTIME_CLASS, RuntimeClasses
 from tenure.model.source import read_documents
 from tenure.model.storage import mounting, resolver_of
 from tenure.model.volumes import VolumeClaim
@@ -41,12 +42,10 @@ QUEUE_LABELS = ("tenure.dev/queue", "kai.scheduler/queue", "queue")
 """Labels that name a queue; the first that is there counts."""
 
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
-_LISTS = (
-    ("v1", "List"), ("v1", "PodList"), ("batch/v1", "JobList"), ("scheduling.k8s.io/v1", "PriorityClassList"),
-)  # fmt: skip
+_LIST = "List"
 _STATEFUL_SET = "StatefulSet"
 WORKLOAD_KINDS = tuple((version, "WorkloadKind") for version in API_VERSIONS)
-_KINDS = (("v1", "Pod"), PRIORITY_CLASS, *WORKLOAD_KINDS, CLAIM, *DEVICE_KINDS, *_LISTS)
+_KINDS = (("v1", "Pod"), PRIORITY_CLASS, RUNTIME_CLASS, *WORKLOAD_KINDS, CLAIM, *DEVICE_KINDS)
 _INSTEAD = "add what it makes: Pods, Jobs or workloads"
 
 
@@ -56,8 +55,9 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
     The file holds ``workloads`` as a cluster file does, or manifests: Pods, Jobs, objects of all kinds of owners that
     are known or that a WorkloadKind in the file describes, lists of them, several documents. A Job becomes a workload
     of as many tasks as it runs in parallel, a Pod one of one task, unless the label ``tenure.dev/pod-group`` joins it
-    with others. PriorityClasses beside them say what the classes that pods name stand
-    for; the annotation by which a class asks to be spared holds for its pods, unless they have their own.
+    with others. PriorityClasses beside them say what the classes that pods name stand for; the annotation by which a
+    class asks to be spared holds for its pods, unless they have their own. RuntimeClasses add their overhead, node
+    selector and tolerations to the pods that name them.
     PersistentVolumeClaims and ResourceClaims are there as if the cluster had them; a template makes a claim a task.
 
     Raises
@@ -68,9 +68,9 @@ def load_additions(path: str | FilePath, cluster: Cluster) -> tuple[Workload, ..
 
     """
     documents = read_documents(path)
-    classes, made = PriorityClasses(), TaskCount()
+    classes, runtimes, made = PriorityClasses(), RuntimeClasses(), TaskCount()
     queues = {n.name: queue for n in cluster.namespaces if (queue := n.labels.get(QUEUE_LABELS[0]))}
-    readers = [_Reader(document, cluster.now, classes, made, queues) for document in documents]
+    readers = [_Reader(document, cluster.now, classes, runtimes, made, queues) for document in documents]
     for reader in readers:
         reader.read_classes(reader.document.value, None)
     added_kinds = [kind for reader in readers for kind in reader.read_kinds()]
@@ -132,6 +132,7 @@ class _Reader:
     document: Document
     now: int
     classes: PriorityClasses
+    runtimes: RuntimeClasses
     made: TaskCount
     namespace_queues: Mapping[str, str]
     kinds: WorkloadKinds = field(default_factory=lambda: WorkloadKinds(()))
@@ -156,12 +157,14 @@ class _Reader:
             self._read_object(value, None)
 
     def read_classes(self, value: Any, at: Trail) -> None:
-        """Read the priority classes of a document: pods may name classes that come after them."""
+        """Read the classes of a document, of priorities and runtimes: pods may name those that come after them."""
         kind = (value.get("apiVersion"), value.get("kind")) if isinstance(value, dict) else None
         if kind == PRIORITY_CLASS:
             self.classes.read(value, at, self.report)
-        elif kind in _LISTS and isinstance(value.get("items"), list):
-            for index, item in enumerate(value["items"]):
+        elif kind == RUNTIME_CLASS:
+            self.runtimes.read(value, at, self.report)
+        elif isinstance(value, dict) and isinstance(value.get("items"), list):
+            for index, item in enumerate(_items(value, value["items"])):
                 self.read_classes(item, ((at, "items"), index))
 
     def read_kinds(self) -> Iterator[WorkloadKind]:
@@ -187,16 +190,19 @@ class _Reader:
             self.report.add(at, message)
             return
         version, kind = value.get("apiVersion"), value["kind"]
+        if self._is_list(version, kind):
+            self._read_list(value, at)
+            return
         owner = self.kinds.of_object(value) if (version, kind) not in _KINDS else None
         if (version, kind) not in _KINDS and owner is None:
             what = f"{shorten(kind)} of {shorten(version)}"
             self.report.add(
                 (at, "kind"),
                 f"{what} cannot be added; Pod, PersistentVolumeClaim and List of v1, Job of batch/v1, PriorityClass "
-                "of scheduling.k8s.io/v1, ResourceClaim and ResourceClaimTemplate of resource.k8s.io/v1, workloads, or "
-                "a kind that a WorkloadKind beside it describes can",
+                "of scheduling.k8s.io/v1, RuntimeClass of node.k8s.io/v1, ResourceClaim and ResourceClaimTemplate of "
+                "resource.k8s.io/v1, workloads, or a kind that a WorkloadKind beside it describes can",
             )
-        elif (version, kind) in (PRIORITY_CLASS, *WORKLOAD_KINDS):
+        elif (version, kind) in (PRIORITY_CLASS, RUNTIME_CLASS, *WORKLOAD_KINDS):
             return  # read before
         elif (version, kind) == CLAIM:
             claim = read_claim(value, at, self.report)
@@ -205,19 +211,27 @@ class _Reader:
             made = read_device_claim(kind, value, at, self.report)
             known = self.templates if (version, kind) == RESOURCE_CLAIM_TEMPLATE else self.device_claims
             known += [] if made is None else [made]
-        elif kind.endswith("List"):
-            self._read_list(value.get("items") or [], (at, "items"))
         elif owner is not None:
             self._read_owner(owner, value, at)
         else:
             self._read_single_pod(value, at)
 
-    def _read_list(self, items: Any, at: Trail) -> None:
+    def _is_list(self, version: Any, kind: Any) -> bool:
+        """Whether it is a list of objects: one of any, or one of a kind that can be added."""
+        if (version, kind) == ("v1", _LIST):
+            return True
+        one = {"apiVersion": version, "kind": kind.removesuffix(_LIST) if isinstance(kind, str) else kind}
+        if one["kind"] == kind:
+            return False
+        return (version, one["kind"]) in _KINDS or self.kinds.of_object(one) is not None
+
+    def _read_list(self, value: dict[str, Any], at: Trail) -> None:
+        items, trail = value.get("items") or [], (at, "items")
         if not isinstance(items, list):
-            self.report.add(at, f"is {describe(items)}, but a list is expected")
+            self.report.add(trail, f"is {describe(items)}, but a list is expected")
             return
-        for index, item in enumerate(items):
-            self._read_object(item, (at, index))
+        for index, item in enumerate(_items(value, items)):
+            self._read_object(item, (trail, index))
 
     def _read_single_pod(self, value: dict[str, Any], at: Trail) -> None:
         metadata = self._metadata(value, at)
@@ -349,7 +363,9 @@ class _Reader:
             self.report.add(at, "is missing; it is required")
             return None
         read = pod_entry().decode(value, at, self.report)
-        return None if read is BAD else read_pod(read, metadata.values, self.report)
+        return (
+            None if read is BAD else read_pod(self.runtimes.added_to(read, self.report), metadata.values, self.report)
+        )
 
     def _class_of(self, spec: PodFields, at: Trail) -> PriorityClass:
         """Give what a pod has from its priority class; a priority of its own counts before that of the class."""
@@ -370,6 +386,13 @@ class _Reader:
         phase = Phase.GATED if spec.is_gated else Phase.PENDING
         annotations = {**given.annotations, **metadata.values.get("annotations", {})}
         return Task(name=name, spec=made, phase=phase, grace_period=spec.grace_period, annotations=annotations)
+
+
+def _items(value: dict[str, Any], items: list[Any]) -> Iterator[Any]:
+    """Give the items of a list; an API server names their kind with the list alone, where that is a list of one."""
+    version, kind = value.get("apiVersion"), value.get("kind")
+    known = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if isinstance(kind, str) and kind != _LIST else {}
+    return ({**known, **item} if isinstance(item, dict) else item for item in items)
 
 
 class _OwnClaim(NamedTuple):

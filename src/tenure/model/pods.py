@@ -173,6 +173,7 @@ def pod_entry() -> EntryKind:
         schedulingGates=ListKind(AnyKind()),
         priority=kind_of(Priority),
         priorityClassName=TextKind(),
+        runtimeClassName=TextKind(),
         preemptionPolicy=ChoiceKind(("PreemptLowerPriority", "Never")),
         hostNetwork=BooleanKind(),
         hostUsers=BooleanKind(),

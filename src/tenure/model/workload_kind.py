@@ -51,7 +51,10 @@ class PodRole:
     value: str = ""
     replicas: PathText | None = None
     times: PathText | None = None
+    at_least: PathText | None = None
     at_most: PathText | None = None
+    unstated: Ordinal = 1
+    suspended: PathText | None = None
     fewer: Ordinal = 0
     minimum: PathText | None = None
     minimum_when: PathText | None = None
@@ -65,7 +68,8 @@ class PodRole:
     @property
     def reads_spec(self) -> bool:
         """Whether what its object says decides which pods play it, or how many of them are needed."""
-        needed = () if self.later else (self.replicas, self.times, self.at_most, self.minimum, self.minimum_when)
+        number = (self.replicas, self.times, self.at_least, self.at_most, self.suspended)
+        needed = () if self.later else (*number, self.minimum, self.minimum_when)
         near = (self.required_topology, self.preferred_topology)
         return any(path is not None for path in (self.each, self.named, self.later_when, *needed, *near))
 
@@ -295,7 +299,7 @@ def shape_of(
         queue=reader.text(kind.queue),
         priority_class=reader.text(kind.priority_class),
         suspended=kind.suspended is not None and kind.suspended.first(item) is True,
-        succeeded=reader.sum(kind.succeeded),
+        succeeded=_total(kind.succeeded, item),
         problems=tuple(reader.problems),
     )
 
@@ -346,19 +350,21 @@ class _ShapeReader:
             yield self._role(role, name[:LONGEST_NAME], part)
 
     def _role(self, role: PodRole, name: str, part: _Part) -> RoleShape:
-        limit, times, replicas = (
-            self.count(role.at_most, part),
-            self.count(role.times, part, 1),
-            self.count(role.replicas, part, 1),
-        )
-        replicas = min(replicas, limit or replicas)
-        total = min(max(0, replicas * times - role.fewer), MOST_REPLICAS)
+        times = self.count(role.times, part, 1)
+        total = min(max(0, self._replicas(role, part) * times - role.fewer), MOST_REPLICAS)
         template = self._template(role, part)
         return RoleShape(
             name=name, replicas=total, minimum=min(self._minimum(role, part, total, times), MOST_REPLICAS),
             label=role.label, value=role.value, topology=self.topology(role, part),
             template=template.value, place=template.place,
         )  # fmt: skip
+
+    def _replicas(self, role: PodRole, part: _Part) -> int:
+        """Give the number that a role states, within its bounds; the upper one counts where they contradict."""
+        if self._at(role.suspended, part).value is True:
+            return 0
+        least, most = self.count(role.at_least, part), self.count(role.at_most, part, MOST_REPLICAS)
+        return min(max(self.count(role.replicas, part, role.unstated), least), most)
 
     def near(self, groups: Iterable[RoleGroup], roles: Collection[str]) -> Iterator[NearRoles]:
         """Give the roles that are to be near each other; what names no role, or one that has its group, is reported."""
@@ -442,9 +448,11 @@ class _ShapeReader:
                 self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but text is expected"))
         return ""
 
-    def sum(self, path: FieldPath | None) -> int:
-        found = () if path is None else path.found(self.whole.value)
-        return min(sum(n for n in found if type(n) is int and n > 0), MOST_REPLICAS)
+
+def _total(path: FieldPath | None, item: Any) -> int:
+    """Give the sum of the whole numbers above 0 that stand at a path."""
+    found = () if path is None else path.found(item)
+    return min(sum(n for n in found if type(n) is int and n > 0), MOST_REPLICAS)
 
 
 class WorkloadKinds:
