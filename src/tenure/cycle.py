@@ -95,7 +95,8 @@ class Scheduler:
     def _decide(self, now: int) -> Plan:
         session = self.session
         self.pass_time(now)
-        session.terms.devices.room.begin_anew()
+        if session.terms.devices.room.begin_anew():
+            session.new_epoch()  # what found no devices before may find some
         if "fragmentation" in session.scorer.weights:
             session.mix.refresh()
         plan = Plan(now, queue_status=self.context.fairness.to_write())

@@ -16,7 +16,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
 from tenure.engine.device_capacity import consumed_of, is_tainted
 from tenure.engine.device_counts import BOTH, LATER
-from tenure.engine.device_selectors import CompiledSelector, DeviceSelectorError, compiled
+from tenure.engine.device_selector_form import DeviceSelectorError
+from tenure.engine.device_selectors import CompiledSelector, compiled
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.reasons import why_pending
 from tenure.engine.snapshot import session_of
@@ -198,6 +199,49 @@ def test_claims_that_take_long_take_it_from_their_own_namespace():
     assert time.process_time() - began < 15
     assert [s.task for s in plan.steps] == ["w"]
     assert "50,000 combinations" in str(reason)
+
+
+def with_uuids(nodes):
+    """Slices of nodes with eight devices each, all of which differ."""
+    return [
+        local(name, *(device(f"d{i}", uuid=text(f"{name}-{i}"), model=text("ab"[i // 4])) for i in range(8)))
+        for name in nodes
+    ]
+
+
+def test_a_selector_is_asked_once_about_all_devices_of_which_it_reads_the_same(monkeypatch):
+    """Devices with names of their own are as good as one another for whoever asks for a model."""
+    asked_for, matches = [], CompiledSelector.matches
+    monkeypatch.setattr(CompiledSelector, "matches", lambda *seen: asked_for.append(seen) or matches(*seen))
+    names = [f"n{i}" for i in range(20)]
+    of_model = f'device.attributes["{DRIVER}"].model == "b" // once'
+    found = cluster(with_uuids(names), [claim("c", asked(1, of_model))], [workload("w", "c")], nodes=names)
+    assert planned(found)["w"][2] == {"c": ["d4"]}
+    assert len(asked_for) == 3  # the selector of the class, which reads the driver alone, once
+
+
+def test_selectors_that_take_long_take_it_from_their_own_namespace():
+    """What is left is looked at in later cycles, and not forgotten; others get theirs at once."""
+    names = [f"n{i}" for i in range(120)]
+    slow = " && ".join(['quantity("1Gi").isGreaterThan(quantity("1"))'] * 160)
+    last = f'device.attributes["{DRIVER}"].uuid == "n99-7" && {slow} && '
+    hard = [
+        replace(claim(f"hard-{n}", asked(1, f"{last}{n} == {n if n < 2 else -1}")), namespace="evil") for n in range(40)
+    ]
+    right = claim("right", asked(1, f'device.attributes["{DRIVER}"].model == "a"'))
+    waiting = [workload(c.name, c.name, namespace="evil") for c in hard]
+    found = cluster(with_uuids(names), [*hard, right], [*waiting, workload("w", "right")], nodes=names)
+    began = time.process_time()
+    session = session_of(found)
+    scheduler = Scheduler(session)
+    plan = scheduler.cycle(NOW)
+    reason = why_pending(session, session.workloads["evil/hard-0"])
+    assert time.process_time() - began < 20
+    assert [s.task for s in plan.steps] == ["w"]
+    assert "only so much of that is done in one cycle" in str(reason)
+    later = [s for n in range(1, 7) for s in scheduler.cycle(NOW + n).steps]
+    assert [(s.task, s.node) for s in later] == [("hard-0", "n99")]
+    assert audit(session) == []
 
 
 def test_all_devices_are_got_as_a_whole_or_not_at_all():
@@ -611,8 +655,8 @@ def test_a_selector_that_is_wrong_or_dear_is_refused_with_the_reason(written, sa
 
 def test_a_selector_that_loops_without_end_is_ended():
     """Iterations are bounded; the device counts as one of which nothing is known."""
-    many = "[" + ",".join("1" * 100) + "]"
-    found = compiled(f"{many}.all(a, {many}.all(b, {many}.all(c, a + b + c > 0)))")
+    many = "lists.range(99)"
+    found = compiled(f"{many}.all(a, {many}.all(b, {many}.all(c, a + b + c >= 0)))")
     assert isinstance(found, CompiledSelector)
     with pytest.raises(DeviceSelectorError, match="budget"):
         found.matches(DRIVER, device("a"))

@@ -90,8 +90,8 @@ class DeviceTable:
         """Resolve the claims of a task."""
         return tuple(
             DeviceTerm(
-                u.claim, self._row_of(u.claim), self.room.number_of(DemandedDevices(u.requests, u.constraints)),
-                u.resources,
+                u.claim, self._row_of(u.claim),
+                self.room.number_of(DemandedDevices(u.requests, u.constraints), _namespace(u.claim)), u.resources,
             )
             for u in uses
             if u.is_ready
@@ -188,7 +188,17 @@ def _meeting(table: DeviceTable, terms: tuple[DeviceTerm, ...], views: Views) ->
             mask[:] = False
     if not wanted:
         return mask
-    return mask & table.room.mask(tuple(wanted), views, terms[0].claim.partition("/")[0])
+    return mask & table.room.mask(tuple(wanted), views, _namespace(terms[0].claim))
+
+
+def are_there(table: DeviceTable, terms: Iterable[DeviceTerm]) -> bool:
+    """Whether, for each claim that has got nothing yet, a node has the devices, used or not."""
+    needed = (term for term in terms if not term.resources)  # a node may have these by itself
+    return all(any(table.holds[term.row]) or table.room.is_there(term.demand) for term in needed)
+
+
+def _namespace(claim: str) -> str:
+    return claim.partition("/")[0]
 
 
 def _given(nodes: NodeTable, stock: DeviceStock, claim: DeviceClaim) -> GivenDevices:

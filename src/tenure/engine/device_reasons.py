@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tenure.engine.claimed_devices import DeviceTable
+from tenure.engine.device_answers import TOO_MUCH
 from tenure.engine.device_counts import LATER
 from tenure.engine.device_search import DeviceSearchError, alternatives
 from tenure.engine.served_nodes import DeviceTerm
@@ -73,7 +74,7 @@ def _missing(table: DeviceTable, term: DeviceTerm) -> str:
         return problem
     demand = table.room.demands[term.demand]
     asked = " and ".join(_asked(request) for request in demand.requests)
-    if not _is_there(table, term):
+    if not table.room.is_there(term.demand):
         return f"no node has {asked}, free or not"
     more = ", as its constraints want them" if demand.constraints else ""
     return f"on no node are {asked} free{more}"
@@ -83,30 +84,13 @@ def _problem(table: DeviceTable, term: DeviceTerm) -> str:
     """Say what is wrong with the selectors of a claim, or that it takes too long; empty if nothing is."""
     room, demand = table.room, table.room.demands[term.demand]
     for asked in alternatives((demand,)):
-        for found in room.counts.kinds.of(asked).passes.values():
-            if isinstance(found, DeviceSearchError):
-                return str(found)
+        kind = room.counts.kinds.of(asked)
+        problem = next((p for p in kind.passes.values() if isinstance(p, DeviceSearchError)), None)
+        if problem is None and room.counts.kinds.is_unfinished(kind):
+            problem = TOO_MUCH
+        if problem is not None:
+            return str(problem)
     return room.problem(term.demand, term.claim.partition("/")[0])
-
-
-def _is_there(table: DeviceTable, term: DeviceTerm) -> bool:
-    """Whether a node has as many devices as each request of a claim takes, used or not."""
-    counts = table.room.counts
-    requests = table.room.demands[term.demand].requests
-    return any(
-        all(
-            any(
-                sum(d.number in counts.kinds.of(asked).members for d in there.devices) >= _least(asked)
-                for _, asked in request.options
-            )
-            for request in requests
-        )
-        for there in counts.stock.at
-    )
-
-
-def _least(asked: ExactDevices) -> int:
-    return 1 if asked.mode == "All" else asked.count
 
 
 def _asked(request: DeviceRequest) -> str:

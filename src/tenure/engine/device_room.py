@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.device_answers import RequestKind
 from tenure.engine.device_counts import LATER, CountedDevices, DeviceCounts, Views
-from tenure.engine.device_kinds import RequestKind
 from tenure.engine.device_search import (
     FREE_STEPS,
     MOST_STEPS_IN_ALL,
@@ -25,6 +25,7 @@ from tenure.engine.device_search import (
     TakenDevice,
     alternatives,
 )
+from tenure.engine.device_stock import StockedDevice
 from tenure.model.devices import MOST_RESULTS, ExactDevices
 
 Mask = NDArray[np.bool_]
@@ -55,18 +56,28 @@ class DeviceRoom:
         self._shapes: dict[tuple[int, ...], _Shape] = {}
         self._found: dict[tuple[tuple[int, ...], Views], tuple[Ints, Mask]] = {}
         self._tried: dict[str, int] = {}
+        self._there: dict[int, bool] = {}
 
-    def begin_anew(self) -> None:
-        """Let every namespace try as many devices as at first."""
+    def begin_anew(self) -> bool:
+        """Let every namespace try as many devices as at first, and ask its selectors as much.
+
+        Gives whether what was looked at in part before is now looked at as a whole.
+        """
         self._tried.clear()
+        if not self.counts.kinds.begin_anew():
+            return False
+        self._shapes.clear()
+        self._found.clear()
+        self._there.clear()
+        return True
 
-    def number_of(self, demand: DemandedDevices) -> int:
-        """Give the number of what a claim demands."""
+    def number_of(self, demand: DemandedDevices, namespace: str) -> int:
+        """Give the number of what a claim of a namespace demands."""
         number = self._numbers.setdefault(demand, len(self.demands))
         if number == len(self.demands):
             self.demands.append(demand)
             for asked in alternatives((demand,)):
-                self.counts.kinds.of(asked)
+                self.counts.kinds.of(asked, namespace)
         return number
 
     def mask(self, wanted: tuple[int, ...], views: Views, namespace: str) -> Mask:
@@ -80,6 +91,20 @@ class DeviceRoom:
         for kind, count in shape.counts:
             mask &= kind.free[0 if views == LATER else 1] >= count
         return mask
+
+    def is_there(self, number: int) -> bool:
+        """Whether a node has as many devices as each request of a demand takes, used or not."""
+        known = self._there.get(number)
+        if known is None:
+            asked = [[asked for _, asked in request.options] for request in self.demands[number].requests]
+            there = (here.devices for here in self.counts.stock.at)
+            known = any(all(any(self._has(devices, a) for a in options) for options in asked) for devices in there)
+            self._there[number] = known
+        return known
+
+    def _has(self, devices: Sequence[StockedDevice], asked: ExactDevices) -> bool:
+        members = self.counts.kinds.of(asked).members
+        return sum(device.number in members for device in devices) >= (1 if asked.mode == "All" else asked.count)
 
     def find(self, wanted: Sequence[int], node: int, views: Views) -> list[list[TakenDevice]] | None:
         """Give devices of a node for demands; None if there are none, or if that cannot be told."""

@@ -11,6 +11,7 @@ from operator import add, ge
 
 import numpy as np
 
+from tenure.engine.claimed_devices import are_there
 from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.placement import has_choice
@@ -31,24 +32,21 @@ class RoomDemand:
 
     def __init__(self, session: Session, step: Demand) -> None:
         self.nodes = session.nodes
+        self.devices = session.terms.devices
         choice = (step.kind == START or len(step.tasks) > 1) and has_choice(step.tasks[0].workload.root)
         counts = Counter(() if choice else (t.cls.id for t in step.tasks))
         classes = {t.cls.id: t.cls for t in step.tasks}
         self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
         self.fixed = () if choice else tuple(step.tasks)
-        topology = step.tasks[0].workload.root
-        self.exact = (
-            len(self.parts) == 1
-            and classes[step.tasks[0].cls.id].milli is None
-            and topology.topology is None
-            and not topology.children
-            and all(t.terms is None for t in step.tasks)
-        )
+        root, cls = step.tasks[0].workload.root, step.tasks[0].cls
+        plain = cls.milli is None and root.topology is None and not root.children
+        self.exact = len(self.parts) == 1 and plain and all(t.terms is None for t in step.tasks)
         self.tasks = len(step.tasks)
 
     def ever(self) -> bool:
         """Whether an empty cluster would have room."""
-        return all(part.ever() for part in self.parts)
+        claims = (task.terms.devices for task in self.fixed if task.terms is not None)
+        return all(part.ever() for part in self.parts) and all(are_there(self.devices, c) for c in claims)
 
     def met(self, pieces: Iterable[Piece], others: int = 0) -> bool:
         """Whether, by room alone, the step could fit with these pieces gone, and so many others of each class."""
