@@ -1,6 +1,6 @@
 """The form of a selector of devices: which texts stand in it, what of a device it reads, and how long it may take.
 
-All of this is told from the expression alone, before it is compiled, so that one that could take long costs nobody.
+All of this is told from the expression alone, before it is compiled, so that one that could take long costs nothing.
 """
 
 from __future__ import annotations

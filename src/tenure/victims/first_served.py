@@ -76,8 +76,7 @@ class FirstServed:
 
     def _waits_whole(self, piece: Piece) -> bool:
         """Whether a piece is a plain core and nothing else, which could wait again as it is for where it ran."""
-        workload, nodes = piece.workload, self.session.nodes
-        root = workload.root
+        workload, nodes, root = piece.workload, self.session.nodes, piece.workload.root
         if not piece.whole or piece.fresh or root.children or root.topology is not None:
             return False
         if not len(piece.ran) == len(workload.tasks) == max(root.minimum, 1) or workload.step is not None:

@@ -18,7 +18,8 @@ class JointPlacement:
     """The search for places for evicted tasks, none of them where it stood, that leave the contender room.
 
     The contender in its best place comes first, and the others as they then fit. Where that fails, the moved ones are
-    placed in all their ways, those that score best first, until the contender fits beside them.
+    placed in all their ways, those that score best first, until the contender fits beside them; unless it is one task
+    that has no room even without them, and that no affinity and no spread constraint ties to where they are.
     """
 
     def __init__(
@@ -35,13 +36,14 @@ class JointPlacement:
         self.victims = victims
         self.tasks = tasks
         self._left = MOST_TRIED
+        self._in_vain = False
 
     def find(self) -> list[TaskState] | None:
         """Nominate all moved tasks to places, and give them; None: there are no places, and nothing was done."""
         self.placer.own = "never"
         try:
             found = self._contender_first()
-            return found if found is not None else self._land(list(self.tasks))
+            return found if found is not None or self._in_vain else self._land(list(self.tasks))
         finally:
             self.placer.own = "any"
 
@@ -49,7 +51,10 @@ class JointPlacement:
         session, step = self.session, self.contender.step
         assert step is not None
         with session.scenario() as scenario:
-            placed = self._in_order() if self.placer.place(self.contender, step) else None
+            fits = self.placer.place(self.contender, step)
+            placed = self._in_order() if fits else None
+            terms = step.tasks[0].terms
+            self._in_vain = not fits and len(step.tasks) == 1 and not (terms and (terms.affinity or terms.spread))
             if placed is not None:
                 for task in step.tasks:
                     session.withdraw(task)
@@ -111,9 +116,8 @@ class JointPlacement:
         if len(step.tasks) > 1 or victim.root.topology is not None or victim.root.children:
             yield None
             return
-        task = step.tasks[0]
         left = np.ones(len(self.session.nodes), bool)
-        while (node := self.placer.find(task, left)[0]) >= 0:
+        while (node := self.placer.find(step.tasks[0], left)[0]) >= 0:
             only = np.zeros(len(left), bool)
             only[node], left[node] = True, False
             yield only

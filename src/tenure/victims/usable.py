@@ -43,8 +43,7 @@ class UsablePieces:
         )
 
     def _relieves(self, piece: Piece) -> bool:
-        path = self.path[piece.workload.leaf]
-        return any(piece.amount[row] > 0 and queue in path for queue, row in self.reached)
+        return any(piece.amount[row] > 0 and queue in self.path[piece.workload.leaf] for queue, row in self.reached)
 
     def wanted_and_allowed(self, piece: Piece) -> bool:
         """Whether, on top of that, it can be part of a set at all."""
