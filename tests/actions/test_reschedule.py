@@ -182,9 +182,8 @@ def test_a_node_is_drained():
     played = play(made)
     assert moves(played) == [("x-0", "a", "b")]
     assert played.moves[0].trigger == "drain"
-    assert played.warnings == [
-        "drain of a leaves default/daemon daemon-0 there: it belongs to the node, by a DaemonSet"
-    ]
+    stays = "the pods of default/daemon belong to their nodes, by a DaemonSet"
+    assert played.warnings == [f"drain of a leaves default/daemon daemon-0 there: {stays}"]
 
 
 def test_a_node_that_cannot_be_emptied_is_emptied_as_far_as_it_goes():

@@ -76,7 +76,7 @@ EQUAL = cluster([queue("a")], [runs("victim", "a", ["n0"], gpus=4), waits("conte
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (FIXED, "for reclaim, preemptible: true on default/victim, or its end"),
+        (FIXED, "for reclaim, preemptible: true on default/victim, or the end of it"),
         (EQUAL, "for preempt, a priority above that of default/victim"),
         (changed(STATE, "a", preemption_policy="fence"), "its own queue without the fence (preemptionPolicy)"),
         (changed(STATE, "b", preemption_policy="disabled"), "another preemptionPolicy for the queue of default/victim"),
@@ -122,7 +122,9 @@ def test_what_never_fits_is_not_told_that_others_could_give_way():
     spec = replace(contender.tasks[0].spec, node_selector=(("gpu", "h100"),))
     told = story(changed(FIXED, "contender", tasks=(replace(contender.tasks[0], spec=spec),)), "contender")
     assert "NeverFits" in [r.code for r in told.reasons]
-    assert told.helps == ("a node without this obstacle: node selector: no waiting helps",)
+    assert told.helps == (
+        "one node that admits it (without this obstacle: node selector) and has 2 GPUs free: no waiting helps",
+    )
 
 
 def test_a_slot_for_a_pod_is_named_where_there_is_none():

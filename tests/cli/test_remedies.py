@@ -17,6 +17,15 @@ from tenure.explanation.remedies import what_helps
 from tenure.fairness import reclaiming
 from tenure.model.duration import parse_time
 from tenure.model.quantity import parse_quantity
+from tenure.model.selectors import (
+    Affinity,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    SpreadConstraint,
+    Taint,
+    Topology,
+)
 from tenure.model.workload import Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING
@@ -27,7 +36,9 @@ from tenure.victims.rules import PRIORITY
 
 MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")
 LESS = re.compile(r"(\S+) (cores?) less used in queue (\S+), or a max that is higher by as much")
-NODE = re.compile(r"one node that admits it and has (.+?) free(?:, and as much for each of the (\d+) tasks)?")
+NODE = re.compile(
+    r"one node that admits it(?: \(.+?\))? and has (.+?) free(?:, and as much for each of the (\d+) tasks)?"
+)
 UNTIL = re.compile(r"to wait: from (\S+) on,|to wait until (\S+): until then")
 CORES = {"core": "cpu", "cores": "cpu"}
 
@@ -158,3 +169,151 @@ def test_of_each_shield_of_its_own_it_is_said_what_would_lift_it(shield):
     (said,) = what_helps((reason,), Workload(name="w", queue="q"))
     assert said.startswith("for reclaim, ")
     assert "plugin" not in said
+
+
+def codes(found, name):
+    """Codes of the reasons of one workload."""
+    played = play(found)
+    return {r.code for r in explain_workload(played, next(w for w in found.workloads if w.name == name)).reasons}
+
+
+def with_node(found, **fields):
+    """The cluster with one more node."""
+    return replace(found, nodes=(*found.nodes, node("new", **fields)))
+
+
+def test_a_part_of_a_gpu_is_asked_of_a_node_also_where_others_fail_for_something_else():
+    """What the nodes lack that are there is not all that a node has to have."""
+    work = [workload("r", of=spec(cpu=3), on="n", running=60), workload("w", of=spec(cpu=3, fraction=300))]
+    found = cluster([node("n", cpu=4, gpu=1)], work)
+    _, said = helps(found, "w")
+    first = "and that no workload before it takes the room"
+    assert said[0] == f"one node that admits it and has 3 cores and room for its part of 1 GPU free, {first}"
+    assert "NoNodeFits" in codes(with_node(found, cpu=3), "w")
+    assert not codes(with_node(found, cpu=3, gpu=1), "w")
+
+
+APART = Affinity(pod_anti=PodAffinity(required=(PodAffinityTerm(topology_key="zone", selector=LabelSelector()),)))
+
+
+def test_the_obstacle_that_is_named_is_one_without_which_the_node_would_do():
+    """Most nodes have a taint, but without it they would be refused for their zone."""
+    tainted = {"taints": (Taint(key="dedicated", value="gpu"),), "labels": {"zone": "a"}}
+    nodes = [node("n", labels={"zone": "a"}), node("t0", **tainted), node("t1", **tainted)]
+    found = cluster(nodes, [workload("r", of=spec(), on="n", running=60), workload("w", of=spec(affinity=APART))])
+    said = helps(found, "w")[1][0]
+    assert "(without this obstacle: affinity to other tasks, spread or host ports) and has 1 core free" in said
+    assert "NoNodeFits" in codes(with_node(found, labels={"zone": "a"}), "w")
+    assert not codes(with_node(found, labels={"zone": "b"}), "w")
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (spec(cpu=9), "one node that admits it and has 9 cores free, or a smaller request: no waiting helps"),
+        (
+            spec(features=("Swap",)),
+            "one node that admits it (without this obstacle: no Swap) and has 1 core free: no waiting helps",
+        ),
+        (
+            spec(spread=(SpreadConstraint(max_skew=1, topology_key="zone", selector=LabelSelector()),)),
+            "one node that admits it (without this obstacle: no label zone) and has 1 core free: no waiting helps",
+        ),
+    ],
+)
+def test_of_what_never_fits_it_is_said_what_a_node_would_need(of, said):
+    """A smaller request only where one would do, and more nodes of the same kind not at all."""
+    assert helps(cluster([node("n", cpu=8)], [workload("w", of=of)]), "w")[1] == (said,)
+
+
+def test_a_gang_that_is_too_large_for_the_cluster_is_told_by_how_many_tasks():
+    found = cluster([node("n", cpu=4)], [workload("w", tasks=5, of=spec(cpu=2))])
+    more = "larger or more nodes, with room for 3 more tasks of it, or fewer or smaller tasks: no waiting helps"
+    assert helps(found, "w")[1] == (more,)
+    assert not codes(with_node(found, cpu=6), "w")
+
+
+def test_what_belongs_to_its_node_is_not_told_to_be_preemptible():
+    """A DaemonSet's pods are not, whatever they say."""
+    found = cluster(
+        [node("n", cpu=4)],
+        [workload("w", of=spec(cpu=2), queue="q", owner_kind="DaemonSet")],
+        [queue("q", guaranteed={"cpu": 1})],
+    )
+    assert helps(found, "w")[1] == ("a guarantee of queue q that is higher by 1 core",)
+
+
+def test_no_victim_makes_room_where_only_a_guarantee_would():
+    """Room on nodes is not what it waits for then; where its queue is full as well, that is said."""
+    shields = [{"shield": "no-room", "workload": key, "until": None} for key in ("default/a", "default/b, default/c")]
+    victims = Reason("ShieldedVictims", "…", {"cause": "preempt", "shields": shields})
+    waiting = Workload(name="w", queue="q")
+    said = "without default/a or default/b and default/c it would still not fit, or other workloads would take the room"
+    assert what_helps((victims,), waiting) == (f"for preempt, more room: {said} first",)
+    amounts = {"queue": "q", "resource": "cpu", "allocated": 1000, "asked": 1000, "max": 1000, "guaranteed": 1000}
+    full, beyond = (Reason(code, "…", amounts) for code in ("OverMax", "BeyondGuaranteed"))
+    more = f"for preempt, more room on nodes, or below the max of its queues: {said} first"
+    assert what_helps((full, victims), waiting)[1:] == (more,)
+    assert not [h for h in what_helps((beyond, victims), waiting) if "room" in h]
+
+
+def test_who_would_lose_its_being_preemptible_by_a_higher_priority_is_told():
+    """A priority of 100 or more makes what does not say otherwise not preemptible, and a guarantee binds it then."""
+    work = [
+        workload("r", of=spec(cpu=4), on="n", queue="q", running=60, priority=100, preemptible=True),
+        workload("w", of=spec(cpu=4), queue="q", priority=50),
+    ]
+    found = cluster([node("n", cpu=4)], work, [queue("q", guaranteed={"cpu": 1})], actions=("allocate", "preempt"))
+    text = "for preempt, a priority above that of default/r"
+    assert f"{text}, and preemptible: true on itself, which that priority would end otherwise" in helps(found, "w")[1]
+    higher = [work[0], replace(work[1], priority=101)]
+    assert "BeyondGuaranteed" in codes(replace(found, workloads=tuple(higher)), "w")
+    both = replace(found, workloads=(work[0], replace(work[1], priority=101, preemptible=True)))
+    assert codes(both, "w") == {"Nominated", "MadeRoom"}
+    own = replace(found, workloads=(work[0], replace(work[1], preemptible=True)))
+    assert text in helps(own, "w")[1]
+
+
+def test_what_fits_is_told_nothing_of_victims():
+    """Only that the action which would place it is missing."""
+    work = [workload("r", of=spec(cpu=1), on="n", running=60, owner_kind="DaemonSet"), workload("w", queue="q")]
+    found = cluster([node("n", cpu=4)], work, [queue("q"), queue("default")], actions=("reclaim",), backfill="easy")
+    assert helps(found, "w")[1] == ("allocate among the actions (scheduler.actions)",)
+
+
+def test_what_has_to_stand_where_its_other_tasks_do_is_told_so():
+    """It is one task, and only a node in the same zone helps."""
+    of = spec(cpu=2)
+    work = [
+        workload("w", tasks=2, of=of, on=["a"], min_member=1, running=60, topology=Topology(required="zone")),
+        workload("r", of=of, on="a", running=60),
+    ]
+    nodes = [node("a", cpu=4, labels={"zone": "a"}), node("b", cpu=4, labels={"zone": "b"})]
+    found = cluster(nodes, work)
+    (reason,) = next(p.reasons for p in play(found).pending)
+    assert (
+        reason.message
+        == "a node would take its task, but none under one value of zone together with those that are placed"
+    )
+    said = helps(found, "w")[1][0]
+    assert (
+        said == "room for its task on a node that admits it, under one value of zone, the one of those that are placed"
+    )
+    assert "NoRoomTogether" in codes(with_node(found, cpu=4, labels={"zone": "b"}), "w")
+    assert not codes(with_node(found, cpu=4, labels={"zone": "a"}), "w") - {"UnknownStart"}
+
+
+def test_what_is_asked_of_a_queue_that_gives_nothing_is_asked_only_where_it_would_give_then():
+    """Behind the policy stands a guarantee, and reclaim takes nothing that it covers."""
+    work = [
+        workload("r", of=spec(cpu=4), on="n", queue="b", running=60),
+        workload("w", of=spec(cpu=4), queue="a"),
+    ]
+    closed = queue("b", guaranteed={"cpu": 4}, preemption_policy="disabled")
+    found = cluster([node("n", cpu=4)], work, [queue("a"), closed], actions=("allocate", "reclaim"))
+    policy = "for reclaim, another preemptionPolicy for the queue of default/r"
+    assert policy not in helps(found, "w")[1]
+    idle = replace(found, queues=(queue("a", guaranteed={"cpu": 4}), replace(closed, guaranteed={})))
+    assert policy in helps(idle, "w")[1]
+    opened = replace(idle, queues=(idle.queues[0], replace(closed, guaranteed={}, preemption_policy="default")))
+    assert codes(opened, "w") == {"Nominated", "MadeRoom"}

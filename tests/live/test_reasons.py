@@ -20,6 +20,8 @@ from tenure.live.reasons import REASONS, condition
         (["Unsupported"], "Unsupported"),
         (["NotEnoughTasks"], "WaitingForTasks"),
         (["Nominated"], "Nominated"),
+        (["AllocateIdle"], "AllocateIdle"),
+        (["AllocateIdle", "ShieldedVictims"], "AllocateIdle"),
         (["NoNodeFits", "Shielded"], "Unschedulable"),
         (["Shielded"], "HeldBack"),
     ],

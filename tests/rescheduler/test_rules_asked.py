@@ -134,7 +134,7 @@ def test_what_makes_way_for_what_is_drained_is_not_drained_itself():
     [
         ({"preemptible": False}, "default/x is not preemptible: it says so"),
         ({"owner_kind": "Pod"}, "no controller would recreate the pods of default/x"),
-        ({"owner_kind": "DaemonSet"}, "it belongs to the node, by a DaemonSet"),
+        ({"owner_kind": "DaemonSet"}, "the pods of default/x belong to their nodes, by a DaemonSet"),
         ({"scheduler_name": "other"}, "another scheduler has bound it"),
     ],
 )

@@ -22,11 +22,12 @@ from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
 from tenure.engine.volume_reasons import tied_by_volumes
-from tenure.engine.workloads import GATED, PENDING, Demand, TaskState, WorkloadState
+from tenure.engine.workloads import GATED, PENDING, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.model.duration import format_time
 from tenure.model.node import Node
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.resources import GPU
+from tenure.model.workload import TaskSpec
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -166,16 +167,34 @@ def _together(session: Session, workload: WorkloadState, step: Demand) -> list[R
         fits = Placer(session).place(workload, step)
     if fits:
         return []
-    topology = workload.root.topology
-    where = f" under one value of {topology.required}" if topology and topology.required else ""
-    text = f"each of its {len(step.tasks)} tasks would fit on its own, but not all of them together{where}"
-    return [Reason("NoRoomTogether", text, {"tasks": len(step.tasks)})]
+    tasks, labels = len(step.tasks), _levels(workload.root)
+    beside = any(t.active for t in workload.tasks)
+    if tasks == 1:
+        text = f"a node would take its task, but none {_suitable(labels, beside=beside)}"
+    else:
+        where = f", {_suitable(labels, beside=beside)}" if labels else ""
+        text = f"each of its {tasks} tasks would fit on its own, but not all of them together{where}"
+    return [Reason("NoRoomTogether", text, {"tasks": tasks, "labels": labels, "beside": beside})]
+
+
+def _levels(group: SubgroupState) -> list[str]:
+    """Give the node labels of which a group, or a group within it, requires one value for all its tasks."""
+    own = [group.topology.required] if group.topology is not None and group.topology.required else []
+    return list(dict.fromkeys((*own, *(label for child in group.children for label in _levels(child)))))
+
+
+def _suitable(labels: list[str], *, beside: bool) -> str:
+    """Say where what is placed together has to stand."""
+    if not labels:
+        return "that suits its other tasks"
+    where = f"under one value of {_listed(labels)}"
+    return f"{where} together with those that are placed" if beside else where
 
 
 def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
     """Which nodes take the task once what terminates has left, and for the others how many fail on what first."""
     nodes, cls = session.nodes, task.cls
-    left = np.ones(len(nodes), bool)
+    left = ~nodes.outside
     failures: dict[str, int] = {}
 
     def fail(name: str, passes: Mask) -> None:
@@ -185,15 +204,9 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
             failures[name] = failures.get(name, 0) + count
         left = left & passes
 
-    labels, spec = nodes.labels, cls.spec
-    left &= ~nodes.outside
-    fail("not ready", nodes.ready)
-    fail("untolerated taint", labels.tolerated(spec.tolerations))
-    fail("node selector", labels.selected(spec.node_selector))
-    fail("node affinity", labels.affine(spec.affinity.node if spec.affinity else None))
-    fail("not reached by its volumes", reached(labels, spec.volume_nodes))
-    for feature in spec.features:
-        fail(f"no {feature}", labels.declaring(feature))
+    spec = cls.spec
+    for name, passes in _by_its_labels(nodes, spec):
+        fail(name, passes)
     for name, amount in spec.requests:
         if amount and name not in nodes.row:
             fail(f"no {name}", np.zeros(len(nodes), bool))
@@ -202,10 +215,25 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
         fail("insufficient " + (GPU if resource == FREE_DEVICES else resource), nodes.room[nodes.rows + row] >= amount)
     if cls.milli is not None:
         fail(f"insufficient {GPU}", session.scorer.fits(cls, slice(None))[1])
-    fail("topology of what is placed", cls.static)
+    fail("not admitted", cls.static)
     for name, passes in _beside_others(session, task):
         fail(name, passes)
     return left, failures
+
+
+def _by_its_labels(nodes: NodeTable, spec: TaskSpec) -> Iterator[tuple[str, Mask]]:
+    """Which nodes take a task, whatever is free there."""
+    labels = nodes.labels
+    yield "not ready", nodes.ready
+    yield "untolerated taint", labels.tolerated(spec.tolerations)
+    yield "node selector", labels.selected(spec.node_selector)
+    yield "node affinity", labels.affine(spec.affinity.node if spec.affinity else None)
+    yield "not reached by its volumes", reached(labels, spec.volume_nodes)
+    for feature in spec.features:
+        yield f"no {feature}", labels.declaring(feature)
+    for constraint in spec.spread:
+        if constraint.when_unsatisfiable == "DoNotSchedule":
+            yield f"no label {constraint.topology_key}", labels.having(constraint.topology_key)
 
 
 def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:
@@ -230,7 +258,7 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
     counts = ", ".join(f"{count} {name}" for name, count in failures.items())
     ever = cls.static & _ever(cls, nodes)
     there = int((~nodes.outside).sum())
-    numbers: dict[str, Any] = {"nodes": there, "failed": failures}
+    numbers: dict[str, Any] = {"nodes": there, "failed": failures, "requests": dict(cls.spec.requests)}
     if not there:
         return Reason("NeverFits", "there are no nodes", numbers)
     if not ever.any():
@@ -241,7 +269,6 @@ def _no_node(session: Session, cls: TaskClass, failures: dict[str, int]) -> Reas
         }
         numbers["largest"] = {r: v for r, v in largest.items() if v < UNLIMITED}
         return Reason("NeverFits", f"no node could take one of its tasks even if it were empty: {counts}", numbers)
-    numbers["requests"] = dict(cls.spec.requests)
     return Reason("NoNodeFits", f"0 of {there} nodes fit: {counts}", numbers)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import survival
 from tenure.explanation.idle_causes import idle_causes
-from tenure.explanation.prospects import EvictionProspects
+from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
@@ -118,7 +117,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         prospects = EvictionProspects(played.after)
         obstacles = nominated_tasks or (*pending.reasons, *idle_causes(played, key, pending.reasons, prospects))
         reasons = (*obstacles, *_made_room(played, key))
-        helps = what_helps(reasons, after, partial(prospects.opens, key))
+        helps = what_helps(reasons, after, ProspectsOfOne(prospects, key))
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:

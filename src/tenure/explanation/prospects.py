@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 
 from tenure.actions.context import Context
@@ -15,6 +16,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
+from tenure.shields.policy import DISABLED, FENCE
 from tenure.shields.preemptibility import SHIELD as PREEMPTIBILITY
 from tenure.victims.pieces import held
 from tenure.victims.room_bounds import room_in_all
@@ -42,19 +44,21 @@ class EvictionProspects:
     def opens(self, contender: str, cause: Cause, shields: Collection[str], victim: str) -> bool:
         """Whether a victim could go once these shields are lifted from it; what cannot be told here counts as yes."""
         waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
-        known = {PRIORITY, PREEMPTIBILITY}.issuperset(shields)
-        if not known or waiting is None or running is None or not running.occupied():
+        if not _KNOWN.issuperset(shields) or waiting is None or running is None or not running.occupied():
             return True
-        rules = self._rules(cause, waiting)
-        with _lifted(shields, waiting, running):
-            return self._could_go(rules, waiting, running)
+        return self._could_go(*_otherwise(shields, waiting, running), cause=cause, lifted=shields)
+
+    def priority_of(self, workload: str) -> int:
+        """Give the priority of a workload; 0 if there is none of that name."""
+        found = self._context.session.workloads.get(workload)
+        return 0 if found is None else found.priority
 
     def could_take(self, contender: str, cause: Cause, victim: str) -> bool:
         """Whether the rules of a cause and shields let a victim go for a contender."""
         waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
         if waiting is None or running is None or waiting is running:
             return False
-        return self._could_go(self._rules(cause, waiting), waiting, running)
+        return self._could_go(waiting, running, cause=cause)
 
     def could_evict(self, contender: str, cause: Cause) -> bool:
         """Whether a cause might evict, or move, something for a contender if it acted."""
@@ -64,7 +68,7 @@ class EvictionProspects:
         rules = self._rules(cause, waiting)
         running = (w for w in self._context.session.workloads.values() if w.leaf >= 0 and w.occupied())
         return rules.contender_may() is None and any(
-            rules.concerns(w) and self._could_go(rules, waiting, w) for w in running if w is not waiting
+            rules.concerns(w) and self._passes(rules, waiting, w) for w in running if w is not waiting
         )
 
     def _waiting(self, workload: str) -> WorkloadState | None:
@@ -79,24 +83,52 @@ class EvictionProspects:
     def _rules(self, cause: Cause, contender: WorkloadState) -> CauseRules:
         return self._context.causes()[cause](contender, self._shares)
 
-    def _could_go(self, rules: CauseRules, contender: WorkloadState, victim: WorkloadState) -> bool:
+    def _could_go(
+        self, contender: WorkloadState, victim: WorkloadState, *, cause: Cause, lifted: Collection[str] = ()
+    ) -> bool:
+        return self._passes(self._rules(cause, contender), contender, victim, lifted)
+
+    def _passes(
+        self, rules: CauseRules, contender: WorkloadState, victim: WorkloadState, lifted: Collection[str] = ()
+    ) -> bool:
+        """Whether rules and shields let a victim go, but for shields that are ``lifted`` or end by themselves."""
         session = self._context.session
         amount = held(session, [t for t in victim.tasks if t.node >= 0])
-        refusal = rules.eligible(victim) or rules.may_take(victim, amount, core=True, owed=[])
-        plugins = self._context.evicting().plugins
-        refusal = refusal or plugins.filter(session, rules.cause, contender, victim)
+        refusal = rules.eligible(victim)
+        if refusal is not None and refusal.shield in lifted:
+            refusal = None
+        refusal = refusal or rules.may_take(victim, amount, core=True, owed=[])
+        refusal = refusal or self._context.evicting().plugins.filter(session, rules.cause, contender, victim)
         return refusal is None or refusal.until is not None or refusal.core_only
 
 
-@contextmanager
-def _lifted(shields: Collection[str], contender: WorkloadState, victim: WorkloadState) -> Iterator[None]:
-    """Let shields be lifted from a victim for as long as the block lasts."""
-    before = contender.priority, victim.fixed
+@dataclass(frozen=True, slots=True)
+class ProspectsOfOne:
+    """The prospects of one workload that waits."""
+
+    prospects: EvictionProspects
+    contender: str
+
+    def opens(self, cause: Cause, shields: Collection[str], victim: str) -> bool:
+        """Whether a victim could go for it once these shields are lifted from the victim."""
+        return self.prospects.opens(self.contender, cause, shields, victim)
+
+    def priority_of(self, victim: str) -> int:
+        """Give the priority of a victim."""
+        return self.prospects.priority_of(victim)
+
+
+_KNOWN = frozenset({PRIORITY, PREEMPTIBILITY, DISABLED, FENCE})
+"""Shields behind which others are looked at."""
+
+
+def _otherwise(
+    shields: Collection[str], contender: WorkloadState, victim: WorkloadState
+) -> tuple[WorkloadState, WorkloadState]:
+    """Give contender and victim as they would be without some shields; they themselves stay as they are."""
+    other, free = copy(contender), copy(victim)
     if PRIORITY in shields:
-        contender.priority = victim.priority + 1
+        other.priority = victim.priority + 1
     if PREEMPTIBILITY in shields:
-        victim.fixed = False
-    try:
-        yield
-    finally:
-        contender.priority, victim.fixed = before
+        free.fixed = False
+    return other, free

@@ -2,35 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from tenure.engine.plan import Reason
 from tenure.model.readable import amount_with_unit, bare_quantity
-from tenure.model.resources import GPU
 from tenure.model.settings import Cause
-from tenure.model.workload import Phase, Workload
+from tenure.model.workload import NODE_OWNERS, PREEMPTIBLE_BELOW, Phase, Workload
 
 Numbers = dict[str, Any]
 
 _FIRST = "that no workload before it takes the room"
 
+_NO_WAIT = "no waiting helps"
+
 MOST = 3
 """Names that are listed in one sentence."""
 
 
-Opens = Callable[[Cause, Sequence[str], str], bool]
-"""Whether, for a cause, a victim (namespace/name) could go once some shields are lifted from it."""
+ADMITTING = frozenset(
+    {"not ready", "untolerated taint", "node selector", "node affinity", "not reached by its volumes", "not admitted"}
+)
+"""Obstacles that a node does not have which admits the workload; those that begin with ``no`` are among them."""
+
+MOOT = frozenset({"NeverFits", "AllocateIdle", "NextCycle"})
+"""Codes of reasons beside which it does not matter what could be evicted: nothing would help, or nothing is needed."""
+
+OF_EVICTIONS = frozenset(
+    {
+        "CauseIdle", "CausePaused", "NeverPreempts", "NoMoveHelps", "NoRight", "NotWorthYet", "OthersFirst",
+        "PreemptionDelay", "SearchExhausted", "SearchGaveUp", "ShieldedVictims",
+    }
+)  # fmt: skip
+"""Codes of the reasons why nothing is evicted or moved for it."""
 
 
-def what_helps(reasons: Sequence[Reason], workload: Workload, opens: Opens = lambda *_: True) -> tuple[str, ...]:
+class Lifting(Protocol):
+    """What is asked about one workload that waits before it is said that some shield should be lifted."""
+
+    def opens(self, cause: Cause, shields: Collection[str], victim: str) -> bool:
+        """Whether, for a cause, a victim (namespace/name) could go once some shields are lifted from it."""
+
+    def priority_of(self, victim: str) -> int:
+        """Give the priority of a victim."""
+
+
+class AnyLifting:
+    """The answer where nothing is known of the cluster: every shield that is lifted opens something."""
+
+    def opens(self, cause: Cause, shields: Collection[str], victim: str) -> bool:  # noqa: ARG002  the same for all
+        """Give yes."""
+        return True
+
+    def priority_of(self, victim: str) -> int:  # noqa: ARG002  the same for all
+        """Give the lowest that matters."""
+        return 0
+
+
+def what_helps(reasons: Sequence[Reason], workload: Workload, lifting: Lifting | None = None) -> tuple[str, ...]:
     """Say what would help a workload, given why it waits; nothing is said twice, nor what another rule would forbid."""
     found = []
-    final = {r.code for r in reasons} & {"NeverFits"}  # no eviction helps then
+    codes = {r.code for r in reasons}
+    moot = OF_EVICTIONS if codes & MOOT else frozenset[str]()
     for reason in reasons:
-        if reason.code == "ShieldedVictims" and not final:
-            found += _shields(reason.numbers, opens)
-        elif reason.code in (final or _HELP):
+        if reason.code in moot:
+            continue
+        if reason.code == "ShieldedVictims":
+            found += _shields(reason.numbers, workload, lifting or AnyLifting(), codes)
+        elif reason.code in _HELP:
             found += _HELP[reason.code](reason.numbers, workload)
     return tuple(dict.fromkeys(found))
 
@@ -45,10 +84,10 @@ def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
     return [f"{amount} less used in queue {queue}, or a max that is higher by as much, and {_FIRST}"]
 
 
-def _more_guaranteed(n: Numbers, _: Workload) -> list[str]:
+def _more_guaranteed(n: Numbers, workload: Workload) -> list[str]:
     amount = amount_with_unit(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
     more = f"a guarantee of queue {n['queue']} that is higher by {amount}"
-    return [f"{more}, or preemptible: true on the workload"]
+    return [more if workload.owner_kind in NODE_OWNERS else f"{more}, or preemptible: true on the workload"]
 
 
 def _a_right(n: Numbers, workload: Workload) -> list[str]:
@@ -59,32 +98,57 @@ def _a_right(n: Numbers, workload: Workload) -> list[str]:
 def _more_room(n: Numbers, workload: Workload) -> list[str]:
     if "room" in n:
         return [f"room for {n['tasks'] - n['room']} more of its tasks at the same time"]
-    short = [name.removeprefix("insufficient ") for name in n["failed"] if name.startswith("insufficient ")]
-    if short:  # these nodes pass everything else
-        requests = n.get("requests", {})
-        free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
-        return [f"one node that admits it and has {free} free{_for_the_others(workload)}, and {_FIRST}"]
-    worst = max(n["failed"].items(), key=lambda item: (item[1], item[0]))[0]
-    return [f"one node without this obstacle: {worst}"]
+    return [f"{_suitable_node(n, workload)}, and {_FIRST}"]
 
 
-def _other_nodes(n: Numbers, _: Workload) -> list[str]:
-    failed = n.get("failed", {})
-    if failed and not any(name.startswith(("insufficient ", "no ")) for name in failed):
-        return [f"a node without this obstacle: {' or '.join(failed)}: no waiting helps"]
-    return ["larger or more nodes, or a smaller request: no waiting helps"]
+def _other_nodes(n: Numbers, workload: Workload) -> list[str]:
+    if "roomWhenEmpty" in n:
+        more = n["tasks"] - n["roomWhenEmpty"]
+        return [f"larger or more nodes, with room for {_more_tasks(more)} of it, or fewer or smaller tasks: {_NO_WAIT}"]
+    smaller = ", or a smaller request" if any(_is_shortage(name, n["requests"]) for name in n["failed"]) else ""
+    return [f"{_suitable_node(n, workload)}{smaller}: {_NO_WAIT}"]
+
+
+def _suitable_node(n: Numbers, workload: Workload) -> str:
+    """Say what a node would need to take one of its tasks: not only what those lack that are there."""
+    requests = n["requests"]
+    short = [name.split(" ", 1)[1] for name in n["failed"] if _is_shortage(name, requests)]
+    free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
+    lasting = [name for name in n["failed"] if not _is_shortage(name, requests)]
+    found = [name for name in lasting if not _bars(name)] or ([] if short else lasting)
+    without = f" (without this obstacle: {'; '.join(found)})" if found else ""
+    has = f"has {free} free" if free else "has room"
+    return f"one node that admits it{without} and {has}{_for_the_others(workload)}"
+
+
+def _is_shortage(name: str, requests: Mapping[str, int]) -> bool:
+    """Whether a node failed for want of a resource."""
+    return name.startswith("insufficient ") or name.removeprefix("no ") in requests
+
+
+def _bars(name: str) -> bool:
+    """Whether a node that fails so does not admit the workload, whatever is free there."""
+    return name in ADMITTING or name.startswith("no ")
+
+
+def _together(n: Numbers, _: Workload) -> list[str]:
+    where = f", under one value of {' and of '.join(n['labels'])}" if n["labels"] else ""
+    beside = ", the one of those that are placed" if n["labels"] and n["beside"] else ""
+    if n["tasks"] == 1:
+        return [f"room for its task on a node that admits it{where}{beside}"]
+    return [f"room for all {n['tasks']} of its tasks at once, on nodes that admit them{where}{beside}"]
 
 
 def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, int]) -> str:
     """Write what one of its tasks that wait asks for of some resources; ``requests`` are those of the task meant."""
-    spec = next((t.spec for t in workload.tasks if t.phase is Phase.PENDING), None)
-    amounts = requests or ({} if spec is None else dict(spec.requests))
-    found = [amount_with_unit(amounts[name], name, milli_gpu=False) for name in resources if amounts.get(name)]
-    if spec is not None and spec.gpu_share is not None and GPU in resources:
+    specs = [t.spec for t in workload.tasks if t.phase is Phase.PENDING]
+    spec = next((spec for spec in specs if dict(spec.requests) == requests), None)
+    found = [amount_with_unit(requests[name], name, milli_gpu=False) for name in resources if requests.get(name)]
+    if spec is not None and spec.gpu_share is not None:
         found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
     if "pods" in resources:  # each task asks for one, and none says so
         found.append("1 pod slot")
-    return " and ".join(found) or f"enough {' and '.join(resources)}"
+    return " and ".join(found)
 
 
 def _for_the_others(workload: Workload) -> str:
@@ -105,7 +169,7 @@ def _an_acting_cause(n: Numbers, _: Workload) -> list[str]:
 # -- shields ---------------------------------------------------------------------------------------------------------
 
 
-def _shields(n: Numbers, opens: Opens) -> list[str]:
+def _shields(n: Numbers, workload: Workload, lifting: Lifting, codes: Collection[str]) -> list[str]:
     """Say for each shield in the way what would lift it."""
     by_shield: dict[str, list[Numbers]] = {}
     for entry in n["shields"]:
@@ -115,20 +179,44 @@ def _shields(n: Numbers, opens: Opens) -> list[str]:
         ending = min((e for e in entries if e["until"] is not None), key=lambda e: e["until"], default=None)
         if ending is not None:
             found.append(f"to wait until {ending['until']}: until then {shield} protects {ending['workload']}")
+        elif shield == "no-room":
+            found += _room(entries, codes)
         elif shield in _LIFTED:
-            found += _lifting(n["cause"], shield, entries, opens)
+            found += _lifting(n["cause"], shield, entries, workload, lifting)
         else:
             found.append(f"another answer of the plugin {shield} about {_names(entries)}")
     return [f"for {n['cause']}, {text}" for text in found]
 
 
-def _lifting(cause: Cause, shield: str, entries: Sequence[Numbers], opens: Opens) -> list[str]:
+def _room(entries: Sequence[Numbers], codes: Collection[str]) -> list[str]:
+    """Say what there has to be room for; what only a guarantee allows has to be said by no victim."""
+    if "BeyondGuaranteed" in codes:
+        return []
+    where = " on nodes, or below the max of its queues" if "OverMax" in codes else ""
+    sets = " or ".join(dict.fromkeys(e["workload"].replace(", ", " and ") for e in entries[:MOST]))
+    return [f"more room{where}: without {sets} it would still not fit, or other workloads would take the room first"]
+
+
+def _lifting(cause: Cause, shield: str, entries: Sequence[Numbers], workload: Workload, lifting: Lifting) -> list[str]:
     """Say what lifts a shield from victims that could go then; where none could, what lifts the next one as well."""
     for shields, text in ((shield,), _LIFTED[shield]), *_LIFTED_AS_WELL.get(shield, ()):
-        free = [e for e in entries if opens(cause, shields, e["workload"])]
+        free = [e for e in entries if lifting.opens(cause, shields, e["workload"])]
         if free:
-            return [text.format(names=_names(free))]
+            said = text.format(names=_names(free), them="it" if _is_one(free) else "them")
+            return [said + _stays_preemptible(workload, free, lifting) * ("priority" in shields)]
     return []
+
+
+def _stays_preemptible(workload: Workload, entries: Sequence[Numbers], lifting: Lifting) -> str:
+    """Say so where a priority that is high enough would make it not preemptible, which only a guarantee allows."""
+    needed = max(lifting.priority_of(e["workload"]) for e in entries) + 1
+    if workload.preemptible is not None or not workload.is_preemptible or needed < PREEMPTIBLE_BELOW:
+        return ""
+    return ", and preemptible: true on itself, which that priority would end otherwise"
+
+
+def _is_one(entries: Sequence[Numbers]) -> bool:
+    return len({e["workload"] for e in entries}) == 1
 
 
 def _more_tasks(missing: int) -> str:
@@ -143,7 +231,7 @@ def _names(entries: Sequence[Numbers]) -> str:
 
 _LIFTED = {
     "priority": "a priority above that of {names}",
-    "preemptibility": "preemptible: true on {names}, or its end",
+    "preemptibility": "preemptible: true on {names}, or the end of {them}",
     "fence": "its own queue without the fence (preemptionPolicy), or victims inside the fence",
     "disabled": "another preemptionPolicy for the queue of {names}",
     "guaranteed": "other queues that hold more than their guarantees: the queue of {names} is within its own",
@@ -151,7 +239,6 @@ _LIFTED = {
     "relative-fullness": "less usage in its own queue: without {names} its own queue would be the fuller one",
     "budget": "a budget that allows {names} to be evicted",
     "nobody-recreates": "a controller that owns the pods of {names} and recreates them",
-    "no-room": "more room: without {names} it would still not fit, or other workloads would take the room first",
     "takes-back": "a higher priority or an emptier queue: {names} could take the place back at once",
     "in-vain": "nothing: the room becomes free without {names}, or would go back to it",
     "max-moves": "the next cycle, or a higher maxConsolidatedWorkloads",
@@ -167,7 +254,7 @@ _LIFTED = {
 
 _LIFTED_AS_WELL = {
     "priority": [
-        (("priority", "preemptibility"), "a priority above that of {names} together with preemptible: true on it"),
+        (("priority", "preemptibility"), "a priority above that of {names} together with preemptible: true on {them}"),
     ]
 }
 """The same with another shield that stands behind it."""
@@ -176,7 +263,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "OverMax": _less_in_queue,
     "BeyondGuaranteed": _more_guaranteed,
     "NoNodeFits": _more_room,
-    "NoRoomTogether": lambda n, _: [f"room for all {n['tasks']} of its tasks at once, on nodes that admit them"],
+    "NoRoomTogether": _together,
     "NeverFits": _other_nodes,
     "Reserved": lambda _, __: [
         "an end before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
@@ -189,7 +276,9 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "CauseIdle": _an_acting_cause,
     "NeverPreempts": lambda _, __: ["a preemptionPolicy other than Never, of its own or of its priority class"],
     "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],
-    "OthersFirst": lambda n, _: [f"its turn, after {n['others']} other workloads, or a higher priority"],
+    "OthersFirst": lambda n, _: [
+        f"its turn, after {n['others']} other workload{'s' * (n['others'] != 1)}, or a higher priority"
+    ],
     "SearchGaveUp": lambda n, _: [
         f"to wait: the search for victims by {n['cause']} begins anew once something that runs or waits has changed"
     ],

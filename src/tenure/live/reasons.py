@@ -25,6 +25,7 @@ _OWN: Final = {
     "Nominated": "Nominated",
     "Reserved": "Reserved",
     "NextCycle": "NextCycle",
+    "AllocateIdle": "AllocateIdle",
     "MovesUnderWay": "MovesUnderWay",
 }
 HELD_BACK: Final = "HeldBack"

@@ -16,7 +16,6 @@ from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.duration import format_time
-from tenure.model.workload import NODE_OWNERS
 from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
@@ -26,7 +25,7 @@ from tenure.rescheduler.problem.utilization import NodeUtilization, with_unread_
 from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
-from tenure.shields.preemptibility import preemptibility
+from tenure.shields.preemptibility import belongs_to_node, preemptibility
 from tenure.shields.short import below_core
 from tenure.victims.state import EvictionState
 
@@ -165,9 +164,10 @@ class MovableTasks:
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
     """Say why a task stays on a node that is to be emptied."""
     workload, state = task.workload, movable.state
-    until, owner = movable.rests.get((workload.key, task.name)), NODE_OWNERS.get(workload.model.owner_kind or "")
+    until, owned = movable.rests.get((workload.key, task.name)), belongs_to_node(workload)
+    if owned is not None:
+        return owned.message
     told = {
-        f"it belongs to the node, by {owner}": owner is not None,
         "another scheduler has bound it": workload.leaf < 0,
         "its workload has lost something else in this cycle": workload.key in state.evicted,
         "it does not run yet": task.phase is not RUNNING,

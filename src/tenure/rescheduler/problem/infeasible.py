@@ -52,6 +52,8 @@ def _largest_hole(problem: MoveProblem, cover: CoverBounds) -> tuple[str, float,
     scarce = int(rows[(emptied[rows, best] / asked[rows]).argmin()])
     name = problem.resources[scarce] if problem.resources else f"resource {scarce}"
     amount, unit = readable(name, int(emptied[scarce, best]))
+    if amount <= 0:
+        return "", 0.0, ""
     return problem.nodes[best] if problem.nodes else str(best), amount, unit
 
 
