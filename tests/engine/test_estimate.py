@@ -49,6 +49,15 @@ def test_those_who_start_count_against_the_max_of_their_queue():
     assert found == {"a": NOW + 40 * SECOND, "b": NOW + 90 * SECOND}
 
 
+def test_what_still_waits_of_a_workload_that_has_ended_starts_no_more_and_keeps_no_room_from_others():
+    """Its surplus would be served first, and take the room that its own end leaves."""
+    work = [
+        workload("r", tasks=2, of=spec(cpu=4), on=["n"], min_member=1, priority=50, running=60, expected_runtime=100),
+        workload("a", of=spec(cpu=4), expected_runtime=50),
+    ]
+    assert starts(cluster([node("n", cpu=4)], work)) == {"r": None, "a": NOW + 40 * SECOND}
+
+
 def test_surplus_may_end_when_the_rest_of_its_workload_does():
     """What has started just now ends at the same time as what it would grow by just now."""
     grows = workload("a", tasks=2, of=spec(cpu=2), on=["n"], min_member=1, running=0, expected_runtime=50)

@@ -36,8 +36,9 @@ def estimated_starts(
     -----
     All are played out on one future. What runs is released at its expected end; whenever something is, those that wait
     are served in order, each that fits with its next step, within the max of every queue on its path. It holds its
-    room from then on, until its own expected end if it has one, so that the same room is promised once. What is
-    nominated starts when what terminates on its nodes has left.
+    room from then on, until its own expected end if it has one, so that the same room is promised once. With the end of
+    a workload what of it still waits has no start any more. What is nominated starts when what terminates on its nodes
+    has left.
     """
     waiting = list(workloads)
     found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
@@ -57,10 +58,14 @@ def estimated_starts(
                 break
             times += 1
             now = max(now, ends[0][0])
+            over = set()
             while ends and ends[0][0] <= now:
-                for task in heappop(ends)[-1]:
+                _, key, _, tasks = heappop(ends)
+                over.add(key)
+                for task in tasks:
                     if task.node >= 0 or task.nominated >= 0:
                         session.withdraw(task)
+            waiting = [w for w in waiting if w.key not in over]
     return found
 
 
