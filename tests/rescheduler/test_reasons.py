@@ -122,3 +122,21 @@ def test_a_part_of_a_gpu_that_no_device_could_give_has_no_plan_and_a_reason(word
     for command in ("reschedule", "plan"):
         text = " ".join(words(command, file).split())
         assert "no node that it may use has any room" in text
+
+
+def test_a_part_of_a_gpu_where_no_node_has_any_is_told_so(words, tmp_path):
+    """Whoever asks for one keeps nobody else from being planned for."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text("""
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
+workloads:
+  - {name: part, gpuFraction: 500m, requests: {cpu: 1}, createdAt: 2026-11-20T08:00:00Z}
+  - {name: plain, requests: {cpu: 1}}
+""")
+    assert "bind" in words("plan", path)
+    told = words("explain", path, "part")
+    assert "NeverFits: no node could take one of its tasks even if it were empty: 2 insufficient nvidia.com/gpu" in told
+    assert "one node that admits it and has 1 core and room for its part of 1 GPU free" in told

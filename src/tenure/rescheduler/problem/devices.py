@@ -65,7 +65,8 @@ def by_device(
     free = np.maximum([nodes.free_devices(n, bindable=False) for n in range(len(nodes))], 0).T
     count = len(free)
     found = _Shapes()
-    gpus = problem.ask[:, problem.resources.index(GPU)]
+    has_gpus = GPU in problem.resources
+    gpus = problem.ask[:, problem.resources.index(GPU)] if has_gpus else np.zeros(len(problem.ask), np.int64)
     for cls in range(len(problem.shapes)):
         allowed = problem.allowed[problem.shapes[cls][0]]
         if cls < len(classes):
