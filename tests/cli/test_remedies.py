@@ -240,7 +240,7 @@ def test_what_belongs_to_its_node_is_not_told_to_be_preemptible():
         [workload("w", of=spec(cpu=2), queue="q", owner_kind="DaemonSet")],
         [queue("q", guaranteed={"cpu": 1})],
     )
-    assert helps(found, "w")[1] == ("a guarantee of queue q that is higher by 1 core",)
+    assert helps(found, "w")[1] == ("a guarantee of 2 cores or more for queue q",)
 
 
 def test_no_victim_makes_room_where_only_a_guarantee_would():

@@ -85,8 +85,8 @@ def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
 
 
 def _more_guaranteed(n: Numbers, workload: Workload) -> list[str]:
-    amount = amount_with_unit(n["allocated"] + n["asked"] - n["guaranteed"], n["resource"])
-    more = f"a guarantee of queue {n['queue']} that is higher by {amount}"
+    least = amount_with_unit(n["allocated"] + n["asked"], n["resource"])
+    more = f"a guarantee of {least} or more for queue {n['queue']}"
     return [more if workload.owner_kind in NODE_OWNERS else f"{more}, or preemptible: true on the workload"]
 
 
@@ -116,7 +116,8 @@ def _suitable_node(n: Numbers, workload: Workload) -> str:
     free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
     lasting = [name for name in n["failed"] if not _is_shortage(name, requests)]
     found = [name for name in lasting if not _bars(name)] or ([] if short else lasting)
-    without = f" (without this obstacle: {'; '.join(found)})" if found else ""
+    kind = "this obstacle" if len(found) == 1 else "these obstacles"
+    without = f" (without {kind}: {'; '.join(found)})" if found else ""
     has = f"has {free} free" if free else "has room"
     return f"one node that admits it{without} and {has}{_for_the_others(workload)}"
 
@@ -224,7 +225,7 @@ def _more_tasks(missing: int) -> str:
 
 
 def _names(entries: Sequence[Numbers]) -> str:
-    listed = list(dict.fromkeys(e["workload"] for e in entries))
+    listed = list(dict.fromkeys(e["workload"].replace(", ", " and ") for e in entries))
     more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
     return "; ".join(listed[:MOST]) + more
 
@@ -244,7 +245,7 @@ _LIFTED = {
     "max-moves": "the next cycle, or a higher maxConsolidatedWorkloads",
     "no-landing": "free room to which {names} could move",
     "opt-out": "allowPreemption: true on {names}",
-    "daemon-set": "another node: the pods of {names} belong to theirs",
+    "daemon-set": "other victims than {names}, of which the pods belong to their nodes",
     "below-core": "the rest of the core of {names}, which would not start again elsewhere before it is whole",
     "taken-again": "a higher priority, or more guaranteed: the place of {names} would be taken from it again",
     "more-deserving": "a higher priority: {names} deserves its place at least as much",
