@@ -207,6 +207,14 @@ def test_the_obstacle_that_is_named_is_one_without_which_the_node_would_do():
     assert not codes(with_node(found, labels={"zone": "b"}), "w")
 
 
+def test_a_node_that_is_full_is_not_the_only_thing_that_a_task_looks_at():
+    """With room on a node in the same zone it would still be refused."""
+    apart = workload("w", of=spec(cpu=2, affinity=APART))
+    found = cluster([node("n", cpu=2, labels={"zone": "a"})], [workload("r", of=spec(), on="n", running=60), apart])
+    assert "without this obstacle: affinity to other tasks" in helps(found, "w")[1][0]
+    assert "NoNodeFits" in codes(with_node(found, cpu=2, labels={"zone": "a"}), "w")
+
+
 @pytest.mark.parametrize(
     ("of", "said"),
     [
@@ -217,7 +225,10 @@ def test_the_obstacle_that_is_named_is_one_without_which_the_node_would_do():
         ),
         (
             spec(spread=(SpreadConstraint(max_skew=1, topology_key="zone", selector=LabelSelector()),)),
-            "one node that admits it (without this obstacle: no label zone) and has 1 core free: no waiting helps",
+            (
+                "one node that admits it (without these obstacles: no label zone; affinity to other tasks, spread or host "
+                "ports) and has 1 core free: no waiting helps"
+            ),
         ),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from tenure.model.workload import TaskSpec
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+BESIDE_OTHERS: Final = "affinity to other tasks, spread or host ports"
+"""The obstacle of nodes that refuse a task for what else is placed there, or elsewhere."""
 
 
 def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]:
@@ -243,7 +246,7 @@ def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mas
             yield from session.terms.volumes.failing(task.terms.attached, task.terms.mounts, THEN)
         if task.terms.devices:
             yield from missing_devices(session.terms.devices, task.terms.devices)
-        yield "affinity to other tasks, spread or host ports", session.terms.masks(task.terms)[1]
+        yield BESIDE_OTHERS, session.terms.masks(task.terms)[1]
 
 
 def _with_volumes(session: Session, task: TaskState, reason: Reason) -> Reason:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from tenure.engine.plan import Reason
+from tenure.engine.reasons import BESIDE_OTHERS
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.settings import Cause
-from tenure.model.workload import NODE_OWNERS, PREEMPTIBLE_BELOW, Phase, Workload
+from tenure.model.workload import NODE_OWNERS, PREEMPTIBLE_BELOW, Phase, TaskSpec, Workload
 
 Numbers = dict[str, Any]
 
@@ -116,6 +117,8 @@ def _suitable_node(n: Numbers, workload: Workload) -> str:
     free = _asked(workload, [*requests, *(name for name in short if name not in requests)], requests)
     lasting = [name for name in n["failed"] if not _is_shortage(name, requests)]
     found = [name for name in lasting if not _bars(name)] or ([] if short else lasting)
+    if BESIDE_OTHERS not in found and _looks_at_others(_spec_of(workload, requests)):
+        found.append(BESIDE_OTHERS)  # a node that lacks room is not asked about it
     kind = "this obstacle" if len(found) == 1 else "these obstacles"
     without = f" (without {kind}: {'; '.join(found)})" if found else ""
     has = f"has {free} free" if free else "has room"
@@ -142,14 +145,29 @@ def _together(n: Numbers, _: Workload) -> list[str]:
 
 def _asked(workload: Workload, resources: Sequence[str], requests: Mapping[str, int]) -> str:
     """Write what one of its tasks that wait asks for of some resources; ``requests`` are those of the task meant."""
-    specs = [t.spec for t in workload.tasks if t.phase is Phase.PENDING]
-    spec = next((spec for spec in specs if dict(spec.requests) == requests), None)
+    spec = _spec_of(workload, requests)
     found = [amount_with_unit(requests[name], name, milli_gpu=False) for name in resources if requests.get(name)]
     if spec is not None and spec.gpu_share is not None:
         found.append(f"room for its part of {spec.gpu_share.devices} GPU" + "s" * (spec.gpu_share.devices > 1))
     if "pods" in resources:  # each task asks for one, and none says so
         found.append("1 pod slot")
     return " and ".join(found)
+
+
+def _spec_of(workload: Workload, requests: Mapping[str, int]) -> TaskSpec | None:
+    """Give what one of its tasks that wait asks for, which has these requests."""
+    specs = (t.spec for t in workload.tasks if t.phase is Phase.PENDING)
+    return next((spec for spec in specs if dict(spec.requests) == requests), None)
+
+
+def _looks_at_others(spec: TaskSpec | None) -> bool:
+    """Whether what else is placed decides about a node."""
+    if spec is None:
+        return False
+    affinity = spec.affinity
+    terms = () if affinity is None else (affinity.pod, affinity.pod_anti)
+    spreads = any(s.when_unsatisfiable == "DoNotSchedule" for s in spec.spread)
+    return spreads or bool(spec.host_ports) or any(term is not None and term.required for term in terms)
 
 
 def _for_the_others(workload: Workload) -> str:
