@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from tests.builders import NOW, cluster, node, queue, spec, workload
+from tests.builders import NOW, cluster, node, queue, spec, task, workload
 
 from tenure.engine.plan import Reason
 from tenure.engine.reserved_start import RESERVED
@@ -26,7 +26,7 @@ from tenure.model.selectors import (
     Taint,
     Topology,
 )
-from tenure.model.workload import Workload
+from tenure.model.workload import Phase, Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
@@ -226,8 +226,8 @@ def test_a_node_that_is_full_is_not_the_only_thing_that_a_task_looks_at():
         (
             spec(spread=(SpreadConstraint(max_skew=1, topology_key="zone", selector=LabelSelector()),)),
             (
-                "one node that admits it (without these obstacles: no label zone; affinity to other tasks, spread or host "
-                "ports) and has 1 core free: no waiting helps"
+                "one node that admits it (without these obstacles: no label zone; affinity to other tasks, "
+                "spread or host ports) and has 1 core free: no waiting helps"
             ),
         ),
     ],
@@ -328,3 +328,11 @@ def test_what_is_asked_of_a_queue_that_gives_nothing_is_asked_only_where_it_woul
     assert policy in helps(idle, "w")[1]
     opened = replace(idle, queues=(idle.queues[0], replace(closed, guaranteed={}, preemption_policy="default")))
     assert codes(opened, "w") == {"Nominated", "MadeRoom"}
+
+
+def test_one_task_is_spoken_of_as_one():
+    one = workload("w", tasks=[task("w-0", phase=Phase.GATED), task("w-1")], min_member=2)
+    (gated,) = play(cluster([node("n")], [one])).pending[0].reasons
+    assert gated.message == "1 of its tasks is held by scheduling gates"
+    (few,) = play(cluster([node("n")], [workload("w", min_member=2)])).pending[0].reasons
+    assert few.message == "it starts with 2 tasks, but only 1 exists"

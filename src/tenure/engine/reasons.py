@@ -102,10 +102,11 @@ def unsupported(constraints: list[str]) -> Reason:
 def _no_step(workload: WorkloadState) -> Reason:
     gated = sum(t.phase is GATED for t in workload.tasks)
     if gated:
-        return Reason("Gated", f"{gated} of its tasks are held by a scheduling gate", {"gated": gated})
+        held = "is" if gated == 1 else "are"
+        return Reason("Gated", f"{gated} of its tasks {held} held by scheduling gates", {"gated": gated})
     have = sum(t.phase is PENDING or t.active for t in workload.tasks)
     needed = sum(leaf.minimum for leaf in workload.root.leaves())
-    text = f"it starts with {needed} tasks, but only {have} exist"
+    text = f"it starts with {needed} task{'s' * (needed != 1)}, but only {have} exist{'s' * (have == 1)}"
     return Reason("NotEnoughTasks", text, {"tasks": have, "minMember": needed})
 
 
