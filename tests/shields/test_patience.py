@@ -256,6 +256,31 @@ def test_a_wait_for_what_is_beyond_the_guaranteed_counts_in_part(lost, waited, s
     if not goes:
         reason = next(r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet")
         assert f"({surplus:.0%} of it, beyond what its queue is guaranteed)" in reason.message
+        assert (reason.numbers["pays"] is None) is (surplus == 0)
+
+
+@pytest.mark.parametrize(("weight", "guaranteed", "goes"), [(0, 1, True), (0, 0, False), (1e-12, 0, False)])
+def test_waiting_that_counts_nothing_makes_nothing_pay_that_is_not_owed(weight, guaranteed, goes):
+    """What is guaranteed comes after ``atMost`` all the same; what is beyond has to pay, and never does."""
+    settings = patient(at_most=HOUR, weights=(WaitingWeight(weight=weight),))
+    given = contended((900 * HOUR, {}), (900 * HOUR, {}), waited=800 * HOUR, guaranteed=guaranteed, **settings)
+    found, plan = evicted(given)
+    assert bool(found) is goes
+    if not goes:
+        [reason] = [r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet"]
+        assert reason.message.endswith("so far: waiting alone never makes it pay")
+        assert reason.numbers["pays"] is None
+
+
+def test_what_asks_only_for_what_costs_nothing_waits_no_longer_than_at_most():
+    """Memory has no cost unless it is set: nothing says what the wait is worth, so that it ends."""
+    nodes, most = [node("n0", gpu=1, memory=2)], {"memory": 2}
+    victim = workload("v0", of=spec(cpu=0, gpu=1, memory=2), on=["n0"], age=9 * HOUR, running=9 * HOUR, queue="busy")
+    waits = workload("waits", of=spec(cpu=0, memory=1), age=2 * HOUR, queue="due")
+    given = cluster(nodes, [victim, waits], [queue("busy", max=most), queue("due", max=most)])
+    given = replace(given, settings=Settings(**patient(at_most=2 * HOUR)))
+    assert evicted(given)[0] == ["default/v0"]
+    assert evicted(replace(given, now=NOW - SECOND))[0] == []
 
 
 def test_weights_make_waiting_dearer():
@@ -335,9 +360,13 @@ def test_what_was_evicted_often_is_protected_but_not_for_ever():
 
 
 def test_how_often_it_was_evicted_is_forgotten_when_the_settings_say_so():
-    """Two days after the last time it is protected still, and its price is still higher, where a week is asked for."""
+    """Two days after the last time it is protected still, and its price is still higher, where a week is asked for.
+
+    At the very instant until which it is said to be protected it is so no longer.
+    """
     before = {"evictions": 2, "last_evicted_at": NOW - 48 * HOUR * SECOND}
-    for span, goes in ((7 * 24 * HOUR, []), (24 * HOUR, ["default/v0"]), (47 * HOUR, ["default/v0"])):
+    spans = (7 * 24 * HOUR, []), (48 * HOUR + 1, []), (48 * HOUR, ["default/v0"]), (24 * HOUR, ["default/v0"])
+    for span, goes in spans:
         worth = WorthSettings(max_evictions=2, repeat_factor=1.0, forgotten_after=span * SECOND)
         given = contended((600, before), waited=0, worth=worth)
         found, plan = evicted(given)

@@ -291,7 +291,9 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoRight": _a_right,
     "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
     "CausePaused": lambda n, _: [f"to wait: {n['cause']} is paused until {n['pays']} at the latest"],
-    "NotWorthYet": lambda n, _: [f"to wait: from {n['pays']} on, evictions by {n['cause']} pay for it"],
+    "NotWorthYet": lambda n, _: (
+        [f"to wait: from {n['pays']} on, evictions by {n['cause']} pay for it"] if n["pays"] is not None else []
+    ),
     "CauseIdle": _an_acting_cause,
     "NeverPreempts": lambda _, __: ["a preemptionPolicy other than Never, of its own or of its priority class"],
     "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],

@@ -58,11 +58,11 @@ SAVING = 1_000_000
 
 
 def remembered(evictions: int, last_evicted_at: int | None, now: int, span: int) -> int:
-    """Give how often a workload was evicted; 0 where the last time is more than ``span`` (µs) ago.
+    """Give how often a workload was evicted; 0 from ``span`` (µs) after the last time on.
 
     Times are in µs since the epoch. ``span`` is `WorthSettings.forgotten_after`.
     """
-    if not evictions or last_evicted_at is None or now - last_evicted_at > span:
+    if not evictions or last_evicted_at is None or now - last_evicted_at >= span:
         return 0
     return evictions
 

@@ -63,6 +63,7 @@ class NotYet(NamedTuple):
     saved then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
     would start without them, where that was asked for and is known, and ``needed``: what its waiting has to be worth,
     given that. ``surplus``: the share that counts of its waiting, for what its queue would have beyond its guaranteed.
+    ``ever``: they pay some day if nothing is saved; else ``pays_at`` is far ahead.
     """
 
     price: int
@@ -73,12 +74,14 @@ class NotYet(NamedTuple):
     otherwise: int | None = None
     needed: float | None = None
     surplus: float | None = None
+    ever: bool = True
 
     def reason(self, cause: Cause, pieces: Iterable[PricedPart]) -> Reason:
         """Say it of a set that would be evicted."""
         keys = list(dict.fromkeys(p.workload.key for p in pieces))
         more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
-        numbers = {"cause": cause, "pays": format_time(self.pays_at), "workloads": keys}
+        pays = format_time(self.pays_at) if self.ever else None
+        numbers = {"cause": cause, "pays": pays, "workloads": keys}
         if self.pause is not None:
             text = f"{', '.join(keys[:NAMED])}{more} would be evicted for it, but {told(self.pause)}"
             return Reason("CausePaused", text, numbers)
@@ -86,7 +89,7 @@ class NotYet(NamedTuple):
         text = (
             f"to evict {', '.join(keys[:NAMED])}{more} for it costs {weighted_hours(self.price / MICRO)}, without what "
             f"is lost while it waits, and its waiting{beyond} is worth {weighted_hours(self.worth / MICRO)} so far: "
-            f"it pays from {format_time(self.pays_at)} on"
+            + (f"it pays from {pays} on" if self.ever else "waiting alone never makes it pay")
         )
         if self.otherwise is not None and self.needed is not None:
             numbers["otherwise"] = format_time(self.otherwise)
@@ -160,7 +163,8 @@ class Patience:
         entitled, rate = is_entitled(session, cause, contender), gain_rate(session, contender)
         now, began = session.now, max(waits_since(contender), possible) - (rule.ahead if entitled else 0)
         each = rule.factor * (1 if entitled else rule.surplus) * rate * MICRO / SECOND
-        latest = max(since, possible) + longest_of(rule, cause) if entitled or rate == 0 else now + FAR_AHEAD
+        ends = entitled or (rate == 0 and waiting_weight(session, contender) != 0)  # what nothing is known of ends as well
+        latest = max(since, possible) + longest_of(rule, cause) if ends else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest:
             return None
@@ -171,9 +175,8 @@ class Patience:
         share = needed / price if price and needed < inf else 1.0
         first = _first_worth(now, worth, needed, each, [(end, growth * share) for end, growth in falls])
         pays_at = latest if first >= latest else max(now + 1, ceil(first))
-        return NotYet(
-            round(price), worth, pays_at, pays_at, None, otherwise, needed, None if entitled else rule.surplus
-        )
+        surplus, ever = None if entitled else rule.surplus, pays_at < now + FAR_AHEAD // 2
+        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed, surplus, ever)
 
 
 def falls_of(session: Session, pieces: Iterable[PricedPart], waited: int) -> list[PriceFall]:
@@ -213,7 +216,7 @@ def believed(trust: float, long: bool) -> float:
 
 
 FAR_AHEAD: Final = 100 * 365 * DAY
-"""A hundred years, in µs: what pays no sooner than that is said to pay then."""
+"""A hundred years, in µs: evictions that do not pay within half of that are said never to pay."""
 
 
 def longest_of(rule: PatienceRule, cause: Cause) -> int:
@@ -263,14 +266,19 @@ def gain_rate(session: Session, contender: WorkloadState) -> float:
     assert contender.step is not None
     costs, queues = session.settings.disruption.cost, session.queues
     each = [costs.get(name, 0.0) / UNITS.get(name, 1) for name in queues.resources]
+    amount: float = sum(map(mul, each, contender.step.amount))
+    return waiting_weight(session, contender) * amount
+
+
+def waiting_weight(session: Session, contender: WorkloadState) -> float:
+    """Give what a second of waiting counts, for a contender: the first of ``worth.weights`` that applies, else 1."""
     names = {queue.name for queue in session.above(contender.leaf)}
     weights = (
         w.weight
         for w in session.settings.worth.weights
         if (w.queue is None or w.queue in names) and (w.min_priority is None or contender.priority >= w.min_priority)
     )
-    amount: float = sum(map(mul, each, contender.step.amount))
-    return next(weights, 1.0) * amount
+    return next(weights, 1.0)
 
 
 def _next_saves(session: Session, workloads: Iterable[WorkloadState]) -> list[int]:
