@@ -63,6 +63,15 @@ def test_what_has_lost_as_much_as_it_may_is_protected():
     assert evicted(with_log(cluster, *again(5, 2 * HOUR), lost(1, HOUR)))[0] == ["default/v1"]
 
 
+def test_a_log_without_queues_counts_for_the_queues_that_the_workloads_are_in():
+    """A file need not say in which queue an eviction was: queue `busy` lost 17 hours of the 16.8 that it may."""
+    bound = {"worth": WorthSettings(max_lost=LossSettings(workload=0, queue=0.25))}
+    cluster = with_log(busy((600, {}), (2000, {}), **bound), lost(17, HOUR, queue=None))
+    found, plan = evicted(cluster)
+    assert found == []
+    assert {r.shield for r in plan.refused} == {"lost-much"}
+
+
 def test_protection_ends_when_enough_is_past():
     """Once the first eviction is past, the next one is the first: of 5, 2 and 1 hours three are left to count."""
     entries = *again(5, 20 * HOUR), lost(2, 10 * HOUR), lost(1, HOUR), *again(9, 9 * HOUR, "v1")

@@ -149,7 +149,13 @@ def _logged(session: Session, since: int) -> Iterator[_Loss]:
     for entry in session.evictions:
         if entry.lost and entry.at > since and _is_of_its_workload(session, entry):
             lost = weighted(in_small_units(entry.lost), prices)
-            yield _Loss(min(entry.at, session.now), entry.workload, entry.queue or DEFAULT_QUEUE, lost)
+            yield _Loss(min(entry.at, session.now), entry.workload, _queue_of(session, entry), lost)
+
+
+def _queue_of(session: Session, entry: Eviction) -> str:
+    """Name the queue of a logged eviction: as logged, else that of its workload as it is now."""
+    known = session.workloads.get(entry.workload)
+    return entry.queue or (known.model.queue if known is not None else None) or DEFAULT_QUEUE
 
 
 def _is_of_its_workload(session: Session, entry: Eviction) -> bool:
