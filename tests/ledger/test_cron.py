@@ -39,10 +39,20 @@ def test_a_time_that_the_clock_skips_still_opens_its_window():
 
 
 def test_windows_that_touch_are_one():
-    """Every hour for an hour is always; the end is far away."""
-    start, end = window_at("0 * * * *", HOUR, "UTC", parse_time("2026-11-20T10:30:00Z"))
-    assert format_time(start) == "2026-11-20T10:00:00Z"
-    assert end - start > 100 * HOUR
+    """Every hour for an hour in the morning is the whole morning."""
+    start, end = window_at("0 6-11 * * *", HOUR, "UTC", parse_time("2026-11-20T10:30:00Z"))
+    assert (format_time(start), format_time(end)) == ("2026-11-20T10:00:00Z", "2026-11-20T12:00:00Z")
+
+
+@pytest.mark.parametrize(("line", "minutes"), [("0 * * * *", 60), ("*/30 * * * *", 30), ("* * * * *", 1)])
+def test_windows_that_touch_all_day_end_where_a_day_is_left_out_and_else_never(line, minutes):
+    """Hundreds of windows a day; where an hour comes twice in autumn, and none of its minutes again, there is a gap."""
+    now, working = parse_time("2026-11-20T10:29:30Z"), line.removesuffix("*") + "1-5"
+    for zone, end in (("UTC", "2026-11-21T00:00:00Z"), ("Europe/Berlin", "2026-11-20T23:00:00Z")):
+        assert format_time(window_at(working, minutes * MINUTE, zone, now)[1]) == end
+    assert window_at(line, minutes * MINUTE, "UTC", now)[1] is None
+    autumn = window_at(line, minutes * MINUTE, "Europe/Berlin", now)
+    assert format_time(autumn[1]) == "2027-10-31T01:00:00Z"
 
 
 @pytest.mark.parametrize("hours", [24, 30])

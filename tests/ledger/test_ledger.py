@@ -47,6 +47,28 @@ def test_no_window_ever_holds_more_than_the_rate_and_nothing_is_refused_below_it
 
 
 @given(
+    log=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=12),
+    asked=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 1)), min_size=1, max_size=3),
+    most=st.integers(0, 5),
+    budget=st.integers(0, 100),
+)
+def test_a_refusal_ends_when_the_rule_allows_the_set_and_no_sooner(log, asked, most, budget):
+    """Ask again at each second; what saves nothing loses more by then."""
+
+    def asks(now):
+        lost = [(first + grows * (now - 100), grows) for first, grows in asked]
+        return [ask(lost={"gpu": much * SECOND}, growth={"gpu": grows * SECOND}) for much, grows in lost]
+
+    entries = [(t * SECOND, ask(lost={"gpu": lost * SECOND})) for t, lost in log]
+    for bound in ({"max_evictions": most}, {"max_lost": {"gpu": budget * SECOND}}):
+        book = ledger(rule(**bound, per=30 * SECOND), log=entries)
+        denial = book.refusal(asks(100), 100 * SECOND)
+        if denial is not None:
+            first = next((now for now in range(100, 140) if book.allows(asks(now), now * SECOND)), None)
+            assert denial.until == (None if first is None else first * SECOND)
+
+
+@given(
     log=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20),
     asked=st.lists(st.integers(0, 50), max_size=5),
     most=st.integers(0, 200),

@@ -227,7 +227,7 @@ def stale(*rules, budgets=()):
 
 def test_a_stale_gang_is_held_only_by_a_rule_that_names_the_cause_or_by_a_pod_disruption_budget():
     """Who holds it, and until when, is told."""
-    rule = BudgetRule(name="r", max_evictions=0, schedule="* * * * *", duration=HOUR)
+    rule = BudgetRule(name="r", max_evictions=0, schedule="* * * * 1-5", duration=HOUR)
     assert [s.task for s in play(stale(rule)).steps] == ["g-0"]
     held = play(stale(replace(rule, causes=("stale-gang",))))
     assert not held.steps

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 Labels = Mapping[str, str]
+
+SECOND = 1_000_000
 
 BUDGET: Final = "budget"
 REFUSED: Final = "eviction-refused"
@@ -30,6 +32,8 @@ class EvictionRequest:
         queue, so that no bound is ever broken for want of knowledge.
     lost
         What it destroys, in resource-µs by resource.
+    growth
+        What it destroys more with each second that it comes later, where nothing is saved meanwhile, likewise.
     up
         Whether the pod is up now: one that is down already makes nothing worse.
     forced
@@ -49,6 +53,7 @@ class EvictionRequest:
     queues: tuple[str, ...] | None = ()
     for_queues: tuple[str, ...] | None = ()
     lost: Mapping[str, int] = field(default_factory=dict)
+    growth: Mapping[str, int] = field(default_factory=dict)
     up: bool = True
     forced: bool = False
     pending: bool = False
@@ -89,19 +94,35 @@ class LedgerPod:
 class LinearBound:
     """A linear bound on a set of evictions: the sum of ``weights`` over those carried out is at most ``bound``.
 
-    ``weights`` maps the number of an ask to what it counts. ``until`` (µs since the epoch) is when the bound grows by
-    itself; None where time alone does not do it. ``concurrent``: it bounds what is down at one time, and not what is
-    evicted in all. ``message`` says what is bounded. ``shield`` is the rule's kind: a budget, or something else that
-    stands in the way of single evictions.
+    ``weights`` maps the number of an ask to what it counts ``now``, ``growth`` to what it counts more a second later.
+    ``later`` says, in the order of time, from when on the bound will be how large by itself; None: it is none then.
+    Times are in µs since the epoch. ``concurrent``: it bounds what is down at one time, and not what is evicted in all.
+    ``message`` says what is bounded. ``shield`` is the rule's kind: a budget, or something else that stands in the way
+    of single evictions.
     """
 
     rule: str
     weights: Mapping[int, int]
     bound: int
-    until: int | None = None
+    now: int = 0
+    later: tuple[tuple[int, int | None], ...] = ()
+    growth: Mapping[int, int] = field(default_factory=dict)
     concurrent: bool = False
     message: str = ""
     shield: str = BUDGET
+
+    def allows_from(self, asks: Collection[int]) -> int | None:
+        """When it will allow some asks together, in µs since the epoch; None where time alone does not do it."""
+        wanted = sum(self.weights.get(i, 0) for i in asks)
+        growth = sum(self.growth.get(i, 0) for i in asks)
+        now = self.now
+        times = (t for t, bound in self.later if bound is None or bound >= wanted + growth * (t - now) // SECOND)
+        return next(times, None)
+
+    @property
+    def until(self) -> int | None:
+        """When it will allow any of its asks alone; None where time alone does not do it."""
+        return min(filter(None, (self.allows_from((i,)) for i in self.weights)), default=None)
 
     @property
     def refusal(self) -> str:

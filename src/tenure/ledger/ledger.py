@@ -19,7 +19,7 @@ from tenure.model.settings import BudgetRule
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """The first rule that does not allow a set, in a sentence, and when it will allow more (µs since the epoch)."""
+    """The first rule that does not allow a set, in a sentence, and when it will by itself (µs since the epoch)."""
 
     rule: str
     message: str
@@ -80,7 +80,12 @@ class Ledger:
                 text = f"the API server refused to evict {ask.workload} {ask.task}: {entry.message}"
                 found.append(
                     LinearBound(
-                        rule=REFUSED, weights={number: 1}, bound=0, until=entry.until, message=text, shield=REFUSED
+                        rule=REFUSED,
+                        weights={number: 1},
+                        bound=0,
+                        later=((entry.until, None),),
+                        message=text,
+                        shield=REFUSED,
                     )
                 )
         return found
@@ -110,7 +115,7 @@ class Ledger:
         for row in self.rows(asks, now):
             wanted = sum(row.weights.values())
             if wanted > row.bound:
-                return Denial(row.rule, row.refusal, row.until, row.shield)
+                return Denial(row.rule, row.refusal, row.allows_from(row.weights), row.shield)
         return None
 
     def allows(self, asks: Sequence[EvictionRequest], now: int) -> bool:

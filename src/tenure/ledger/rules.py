@@ -55,13 +55,13 @@ class Rule:
         fallen = {(c.ask.workload, c.ask.task) for c in charged}
         recent = self._recent(log, since, now)
         if self.model.each is None:
-            return self._bounds(asks, concerned, recent, self.pods, fallen, ends)
+            return self._bounds(asks, concerned, recent, self.pods, fallen, ends, now)
         found: list[LinearBound] = []
         for workload in dict.fromkeys(asks[i].workload for i in concerned):
             mine = [i for i in concerned if asks[i].workload == workload]
             own = [c for c in recent if c.ask.workload == workload]
             pods = [p for p in self.pods if p.workload == workload]
-            found += self._bounds(asks, mine, own, pods, fallen, ends)
+            found += self._bounds(asks, mine, own, pods, fallen, ends, now)
         return found
 
     def account(self, now: int) -> RuleAccount:
@@ -179,17 +179,21 @@ class Rule:
         pods: Sequence[LedgerPod],
         fallen: AbstractSet[tuple[str, str]],
         ends: int | None,
+        now: int,
     ) -> list[LinearBound]:
         model, rows = self.model, []
         if model.max_evictions is not None:
             text = f"{model.max_evictions} evictions{self._span()}, of which {len(recent)} were used"
             left = model.max_evictions - len(recent)
-            rows.append(self._row(dict.fromkeys(mine, 1), left, self._freed(recent, ends), text))
+            later = self._later(recent, [1] * len(recent), left, ends)
+            rows.append(self._row(dict.fromkeys(mine, 1), left, later, text))
         for resource, most in sorted((model.max_lost or {}).items()):
-            used = sum(c.ask.lost.get(resource, 0) for c in recent)
+            each = [c.ask.lost.get(resource, 0) for c in recent]
+            used = sum(each)
             weights = {i: lost for i in mine if (lost := asks[i].lost.get(resource, 0))}
             text = f"{format_duration(most)} of {resource} lost{self._span()}, of which {format_duration(used)} were"
-            rows.append(self._row(weights, most - used, self._freed(recent, ends), text))
+            row = self._row(weights, most - used, self._later(recent, each, most - used, ends), text)
+            rows.append(replace(row, now=now, growth={i: asks[i].growth.get(resource, 0) for i in weights}))
         if self._counts_pods:
             rows += self._concurrent(asks, mine, pods, fallen, ends)
         return rows
@@ -210,7 +214,8 @@ class Rule:
             counted = weights
             if self.strict and bound < 0:  # then the Eviction API keeps what runs and is not ready as well
                 counted = {i: 1 for i in mine if not asks[i].pending}
-            rows.append(replace(self._row(counted, bound, ends, text), concurrent=True))
+            later = () if ends is None else ((ends, None),)
+            rows.append(replace(self._row(counted, bound, later, text), concurrent=True))
         return rows
 
     def _allowances(self, expected: int, up: int) -> list[tuple[int, str]]:
@@ -224,16 +229,21 @@ class Rule:
             found.append((up - least, f"{least} of {expected} pods have to be up, and {up} are"))
         return found
 
-    def _row(self, weights: dict[int, int], bound: int, until: int | None, text: str) -> LinearBound:
-        return LinearBound(rule=self.model.name, weights=weights, bound=bound, until=until, message=text)
+    def _row(
+        self, weights: dict[int, int], bound: int, later: tuple[tuple[int, int | None], ...], text: str
+    ) -> LinearBound:
+        return LinearBound(rule=self.model.name, weights=weights, bound=bound, later=later, message=text)
 
-    def _freed(self, recent: Sequence[Charge], ends: int | None) -> int | None:
-        """When the oldest of those that count falls out of the window, or the rule rests."""
-        per = self.model.per
-        times = [ends] if ends is not None else []
-        if recent and per is not None:
-            times.append(min(c.at for c in recent) + per)
-        return min(times, default=None)
+    def _later(
+        self, recent: Sequence[Charge], used: Sequence[int], left: int, ends: int | None
+    ) -> tuple[tuple[int, int | None], ...]:
+        """Give how much will be left as charges fall out of the window, ``used`` of each, until the rule rests."""
+        per, found = self.model.per, list[tuple[int, int | None]]()
+        for charge, amount in sorted(zip(recent, used, strict=True), key=lambda pair: pair[0].at) if per else ():
+            left += amount
+            found.append((charge.at + (per or 0), left))
+        rests = [] if ends is None else [(ends, None)]
+        return (*(f for f in found if ends is None or f[0] < ends), *rests)
 
     def _span(self) -> str:
         return "" if self.model.per is None else f" in {format_duration(self.model.per)}"

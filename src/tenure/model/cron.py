@@ -8,17 +8,19 @@ first time.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tenure.model.duration import DAY
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
-MOST_LINKS = 400
-"""Windows that follow each other without a break are joined up to this number."""
+MOST_LINKS = 4000
+"""Windows that follow each other without a break are joined up to this number; a day's count as two at most."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -139,15 +141,32 @@ def window_at(line: str, duration: int, zone: str, now: int) -> tuple[int, int |
     year, and so never; the begin is that of the latest. All in µs since the epoch.
     """
     start = _latest(line, zone, now, now - duration)
-    if start is None:
-        return None
+    return None if start is None else (start, _end(line, duration, zone, start))
+
+
+@lru_cache(maxsize=256)
+def _end(line: str, duration: int, zone: str, start: int) -> int | None:
+    """Give when the windows end that follow a begin without a break; None if not within a year."""
+    area, last = parse_zone(zone), _last_of_days(line, duration)
     end = start + duration
     for _ in range(MOST_LINKS):
         later = _latest(line, zone, end, end - duration)
         if later is None or later + duration <= end:
-            return start, end
+            return end
+        day = _local(later, area).date()
+        if last is not None and not _changes(day, area):
+            later = max(later, _midnight(day, area) + last)
         end = later + duration
-    return start, end if end - start <= _YEAR else None
+        if end - start > _YEAR:
+            break
+    return None
+
+
+def _last_of_days(line: str, duration: int) -> int | None:
+    """Give the last begin of a day, in µs since midnight, if its windows leave no gap between each other; else None."""
+    cron = parse_cron(line)
+    begins = [(60 * hour + minute) * MINUTE for hour in cron.hours for minute in cron.minutes]
+    return begins[-1] if all(b - a <= duration for a, b in pairwise(begins)) else None
 
 
 def _latest(line: str, zone: str, until: int, after: int) -> int | None:
@@ -169,14 +188,21 @@ def _latest_of(cron: Cron, day: date, zone: ZoneInfo, until: int) -> int | None:
     """Give the latest begin of a day that is not after ``until``."""
     midnight = _midnight(day, zone)
     if _changes(day, zone):  # then begins need not come in the order of their local times
-        begins = (_instant(day, hour, minute, zone) for hour in cron.hours for minute in cron.minutes)
-        return max((b for b in begins if b <= until), default=None)
+        begins = _begins_of(cron, day, zone)
+        before = bisect_right(begins, until)
+        return begins[before - 1] if before else None
     last = (until - midnight) // MINUTE
     for hour in reversed(cron.hours):
         minute = max((m for m in cron.minutes if 60 * hour + m <= last), default=None)
         if minute is not None:
             return midnight + (60 * hour + minute) * MINUTE
     return None
+
+
+@lru_cache(maxsize=64)
+def _begins_of(cron: Cron, day: date, zone: ZoneInfo) -> list[int]:
+    """Give the begins of a day in order."""
+    return sorted(_instant(day, hour, minute, zone) for hour in cron.hours for minute in cron.minutes)
 
 
 @lru_cache(maxsize=4096)

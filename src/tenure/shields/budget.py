@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tenure.engine.cost import destroyed, lost_time, lost_unit
+from tenure.engine.cost import SECOND, destroyed, interval_of, lost_time, lost_unit
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
@@ -137,6 +137,7 @@ def asks_of(
     """Say of tasks what the ledger has to know."""
     for_queues = () if contender is None else queues_of(session, contender)
     strict = bool(session.disruption_budgets)
+    losing = any(rule.max_lost for rule in session.settings.disruption.budgets)
     return [
         EvictionRequest(
             workload=task.workload.key,
@@ -146,6 +147,7 @@ def asks_of(
             queues=queues_of(session, task.workload),
             for_queues=for_queues,
             lost=lost_of(session, task, lost_time(session, task.workload)),
+            growth=lost_of(session, task, SECOND) if losing and not interval_of(session, task.workload) else {},
             up=is_up(session, task),
             forced=task in forced,
             pending=task.phase is BOUND,
