@@ -145,6 +145,30 @@ def test_what_stays_on_a_node_that_is_to_be_emptied_is_named_with_the_reason(fie
     assert played.warnings == [f"drain of a leaves default/x x-0 there: {says}"]
 
 
+def leaving(most=None, **fits):
+    """Node a, with four pods of a core each, is to be emptied onto what is given; a budget for moves; warnings."""
+    pods = [workload(name, of=spec(cpu=1), on=["a"], running=100, age=200) for name in "wxyz"]
+    rules = [BudgetRule(name="r", max_evictions=most, per=HOUR, causes=("reschedule",))] if most is not None else []
+    nodes = [node("a", cpu=4, drain=True), *(node(name, cpu=cores) for name, cores in fits.items())]
+    made = cluster(nodes, pods, [queue("default")], actions=("reschedule",),
+                   disruption=DisruptionSettings(budgets=tuple(rules)))  # fmt: skip
+    played = play(made)
+    return sum(s.action == "evict" for s in played.steps), [
+        w.removeprefix("drain of a leaves ") for w in played.warnings
+    ]
+
+
+def test_what_finds_no_place_or_is_one_too_many_for_a_budget_is_named_as_well():
+    """Of four pods two go; a drain that only says what it moves leaves a node that never gets empty, without a word."""
+    none = "no other node takes it as things stand"
+    assert leaving(b=2) == (2, [f"default/y y-0, default/z z-0 there: {none}"])
+    assert leaving(b=1) == (1, [f"default/x x-0, default/y y-0, default/z z-0 there: {none}"])
+    assert leaving() == (0, [f"default/w w-0, default/x x-0, default/y y-0 and 1 more there: {none}"])
+    text = "budget r does not allow it: 2 evictions in 1h, of which 2 were used"
+    assert leaving(most=2, b=4) == (2, [f"default/y y-0, default/z z-0 there: {text}"])
+    assert leaving(b=4) == (4, [])
+
+
 def test_what_asked_to_be_spared_moves_off_a_node_that_is_to_be_emptied_and_no_other_task_of_it():
     assert [s.task for s in play(drained(allow_preemption=False)).steps if s.action == "evict"] == ["x-0"]
     nodes = [node("a", cpu=1, drain=True), node("b", cpu=1), node("c", cpu=2)]

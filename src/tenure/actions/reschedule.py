@@ -12,12 +12,12 @@ from tenure.rescheduler.memory import CAUSE, MoveMemory
 def reschedule(context: Context) -> None:
     """Look whether anything is due, which most cycles find out cheaply, and only then for moves."""
     session = context.session
-    if len(session.nodes) < 2:  # noqa: PLR2004  it takes two
-        return
     memory = context.rescheduling
     if not isinstance(memory, MoveMemory):
         memory = context.rescheduling = MoveMemory()
     draining, made, read = memory.marks(session.nodes)
+    if len(session.nodes) < 2 and not draining:  # noqa: PLR2004  it takes two, but to say what a drain leaves
+        return
     settings = session.settings.rescheduler
     overdue = anything_waits(session.waiting) and session.now >= memory.look_at
     waiting = _overdue(context, memory) if overdue else []
