@@ -23,6 +23,7 @@ from tenure.model.settings import (
 )
 from tenure.playthrough import play
 from tenure.rescheduler.milp.solver import ProcessSolver
+from tenure.rescheduler.problem.utilization import share_of
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 ACTIONS = ("allocate", "reschedule")
@@ -111,6 +112,27 @@ def test_a_hot_node_is_cooled_by_the_cheapest_pod_that_suffices_and_no_other_bec
 def test_nobody_moves_off_a_node(what, case):
     """Each condition of the trigger alone, and the one on where to."""
     assert not moves(play(heated(**case))), what
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked", "goes"), [(4700, 1, True), (4701, 1, False), (None, 4.7, True), (None, 5, False)]
+)
+def test_a_node_without_a_reading_is_in_use_by_what_its_tasks_use_or_else_ask_for(seen, asked, goes):
+    """Of 8 cores 7.2 may be in use on b, which nobody has read; what would cool node a uses 2.5."""
+    made = heated()
+    fixed = [task("d-0", spec(cpu=asked), on="b", usage=None if seen is None else {"cpu": seen})]
+    pods = [w for w in made.workloads if w.name not in ("w3", "c")]
+    pods.append(workload("d", tasks=fixed, running=100, age=200, preemptible=False))
+    a, b, _ = made.nodes
+    made = replace(made, nodes=(a, replace(b, usage=None, usage_for=None)), workloads=tuple(pods))
+    assert moves(play(made)) == ([("w0-0", "a", "b")] if goes else [])
+
+
+def test_a_share_that_is_no_binary_fraction_is_as_it_is_written():
+    """29% of 100 cores are 29 cores, and what uses as much is not above that."""
+    assert share_of(0.29, 100_000) == 29_000
+    assert [share_of(p / 100, 96_000) for p in range(1, 100)] == [960 * p for p in range(1, 100)]
+    assert share_of(2 / 3, 1000) == 666
 
 
 def test_what_cannot_be_cooled_enough_is_cooled_as_far_as_it_goes():
@@ -392,12 +414,15 @@ def _not_over_capacity(state):
 
 
 def _no_new_hot_node(state, evictions, share):
-    """What lands on a node with a reading leaves it at most as much in use as makes it hot."""
+    """What lands on a node leaves no more in use there than `share`; where nobody read it, its tasks say how much is."""
+    if not any(n.usage for n in state.nodes):
+        return
     usage = {(w.key, t.name): (t.usage or dict(t.spec.requests))["cpu"] for w in state.workloads for t in w.tasks}
     for n in state.nodes:
         comes = [usage[s.workload, s.task] for s in evictions if s.to == n.name]
-        if n.usage is not None and comes:
-            assert n.usage["cpu"] + sum(comes) <= share * n.allocatable["cpu"]
+        there = [usage[w.key, t.name] for w in state.workloads for t in w.tasks if t.node == n.name]
+        if comes:
+            assert (n.usage["cpu"] if n.usage else sum(there)) + sum(comes) <= share * n.allocatable["cpu"]
 
 
 def _nobody_went_back(state):

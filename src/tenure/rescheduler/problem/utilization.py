@@ -2,8 +2,8 @@
 
 What a node may take on is `hot` of its capacity less what is in use there by its last reading, and less what is on its
 way to it. What a task brings along is what it was last seen to use, else what it asks for. Where it leaves a node with
-a reading, that node takes on so much more only if the task was seen to use it. A node without a reading takes anything:
-it cannot become hot as far as is known.
+a reading, that node takes on so much more only if the task was seen to use it. In use on a node without a reading is what
+its tasks bring along.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from tenure.engine.nodes import UNLIMITED
 from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, TaskState
+from tenure.engine.workloads import BOUND, RUNNING, TaskState
 from tenure.model.resources import CPU
 from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
 
 NAME = "millicores below hot"
 PLENTY = UNLIMITED >> 20
-"""Room of a node without a reading; small enough for sums."""
+"""Room where no node has a reading; small enough for sums."""
 
 
 def used(task: TaskState) -> int:
@@ -36,11 +36,16 @@ def reading(task: TaskState) -> int | None:
     return None if usage is None else usage.get(CPU)
 
 
+def share_of(share: float, amount: int) -> int:
+    """Give the most of an amount that is not above a share of it."""
+    return int(round(share * amount, 6))  # a share such as 0.29 is a little less than what was written
+
+
 class NodeUtilization:
     """The measured use of every node, as its distance from being hot.
 
-    ``limit`` is ``int64[nodes]`` in millicores: what it may take on before it is hot, negative where it is hot already,
-    `PLENTY` where it is unknown. ``known``: some node has a reading.
+    ``limit`` is ``int64[nodes]`` in millicores: what it may take on before it is hot, negative where it is hot already;
+    `PLENTY` where it has no CPUs that count. ``known``: some node has a reading.
     """
 
     def __init__(self, session: Session) -> None:
@@ -48,11 +53,12 @@ class NodeUtilization:
         nodes = session.nodes
         share = session.settings.rescheduler.hot_nodes.hot
         self.limit = np.full(len(nodes), PLENTY, np.int64)
-        for number, node in enumerate(nodes.nodes):
-            if node.usage is not None and CPU in node.usage:
-                most = int(share * node.allocatable.get(CPU, 0))
-                self.limit[number] = most - node.usage[CPU] - self._coming(number)
-        self.known = bool((self.limit < PLENTY).any())
+        self.known = any(CPU in (node.usage or {}) for node in nodes.nodes)
+        for number, node in enumerate(nodes.nodes if self.known else ()):
+            if CPU in node.allocatable:
+                most, read = share_of(share, node.allocatable[CPU]), (node.usage or {}).get(CPU)
+                now = sum(used(t) for t in session.on_node[number] if t.phase is RUNNING) if read is None else read
+                self.limit[number] = most - now - self._coming(number)
 
     def _coming(self, node: int) -> int:
         """What is promised to a node, or bound and not running yet: the reading does not hold it."""

@@ -14,7 +14,7 @@ from tenure.engine.workloads import TaskState
 from tenure.model.resources import CPU
 from tenure.rescheduler.execution import SECOND, TriggerExecution, prices_of
 from tenure.rescheduler.memory import MoveMemory, moves_of
-from tenure.rescheduler.problem.utilization import used
+from tenure.rescheduler.problem.utilization import share_of, used
 
 PAUSE = 60 * SECOND
 NAME = "hot-node"
@@ -38,7 +38,7 @@ def _excess(session: Session, node: int) -> int:
     """Millicores in use beyond what makes a node hot."""
     model = session.nodes.nodes[node]
     usage = (model.usage or {}).get(CPU, 0)
-    return usage - int(session.settings.rescheduler.hot_nodes.hot * model.allocatable.get(CPU, 0))
+    return usage - share_of(session.settings.rescheduler.hot_nodes.hot, model.allocatable.get(CPU, 0))
 
 
 def _for_long(session: Session, node: int) -> bool:
