@@ -414,7 +414,7 @@ def _not_over_capacity(state):
 
 
 def _no_new_hot_node(state, evictions, share):
-    """What lands on a node leaves no more in use there than `share`; where nobody read it, its tasks say how much is."""
+    """What lands on a node leaves no more in use there than `share`; where nobody read it, its tasks say it."""
     if not any(n.usage for n in state.nodes):
         return
     usage = {(w.key, t.name): (t.usage or dict(t.spec.requests))["cpu"] for w in state.workloads for t in w.tasks}

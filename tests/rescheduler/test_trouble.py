@@ -136,6 +136,62 @@ def test_explain_tells_of_the_largest_hole_and_of_what_was_moved(ended, tmp_path
     assert "Evicted 2026-11-20T09:55:00Z: c-0 from node-1 to node-3, reschedule" in output
 
 
+RACKS = """
+apiVersion: tenure.dev/v1alpha1
+kind: Cluster
+now: 2026-11-20T10:00:00Z
+nodes:
+  - {name: a, labels: {rack: one}, allocatable: {nvidia.com/gpu: 2}}
+  - {name: b, labels: {rack: two}, allocatable: {nvidia.com/gpu: 1}}
+  - {name: c, labels: {rack: two}, allocatable: {nvidia.com/gpu: 2}}
+  - {name: d, allocatable: {nvidia.com/gpu: 8}}
+queues: [{name: research}]
+workloads:
+  - name: gang
+    queue: research
+    replicas: 4
+    createdAt: 2026-11-20T09:00:00Z
+    requests: {nvidia.com/gpu: 1}
+    topology: {required: LABEL}
+  - name: grows
+    queue: research
+    minMember: 1
+    replicas: 2
+    createdAt: 2026-11-20T09:00:00Z
+    startedAt: 2026-11-20T09:00:00Z
+    requests: {nvidia.com/gpu: 1}
+    topology: {required: rack}
+    tasks: [{name: grows-0, node: b}]
+  - name: full
+    queue: research
+    preemptible: false
+    startedAt: 2026-11-20T09:00:00Z
+    requests: {nvidia.com/gpu: 2}
+    tasks: [{name: full-0, node: c}]
+"""
+
+
+def test_what_a_required_topology_leaves_is_told(ended, tmp_path):
+    """How many fit under one value, not in all; that a label is missing; and which value the rest of a group has."""
+    file = tmp_path / "racks.yaml"
+    file.write_text(RACKS.replace("LABEL", "rack"))
+    _, output = ended("explain", file, "gang")
+    assert (
+        "it starts with 4 tasks of 1 GPU, and there is room for 2: 1 node no label rack, 2 nodes insufficient" in output
+    )
+    _, output = ended("explain", file, "grows")
+    assert "0 of 4 nodes fit: 1 no label rack, 1 another rack than that of its group, 2 insufficient" in output
+    alone = RACKS.partition("  - name: grows")[0]
+    file.write_text(alone.replace("LABEL", "rack"))
+    _, output = ended("explain", file, "gang")
+    assert "each of its 4 tasks would fit on its own, but not all of them together under one value of rack" in output
+    holes = "3 of 4 would fit at once under one value of its topology; the largest hole is 2 GPUs on a"
+    assert f"even if every movable pod moved, {holes}" in output
+    file.write_text(alone.replace("LABEL", "row"))
+    _, output = ended("explain", file, "gang")
+    assert "0 of 4 nodes fit: 4 no label row" in output
+
+
 BUDGETS = [
     ("selector: {matchLabels: [x]}, maxUnavailable: 1", "budgets[0].selector.matchLabels: is a list"),
     ("maxUnavailable: 130%", "budgets[0].maxUnavailable: is '130%' (text), but a percentage goes up to 100%"),

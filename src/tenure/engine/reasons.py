@@ -209,7 +209,7 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
         left = left & passes
 
     spec = cls.spec
-    for name, passes in _by_its_labels(nodes, spec):
+    for name, passes in (*_by_its_labels(nodes, spec), *_beside_its_group(session, task)):
         fail(name, passes)
     for name, amount in spec.requests:
         if amount and name not in nodes.row:
@@ -238,6 +238,19 @@ def _by_its_labels(nodes: NodeTable, spec: TaskSpec) -> Iterator[tuple[str, Mask
     for constraint in spec.spread:
         if constraint.when_unsatisfiable == "DoNotSchedule":
             yield f"no label {constraint.topology_key}", labels.having(constraint.topology_key)
+
+
+def _beside_its_group(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:
+    """Which nodes the required topology of its group, and of those around it, leaves to a task."""
+    group: SubgroupState | None = task.group
+    while group is not None:
+        if group.topology is not None and (key := group.topology.required) is not None:
+            ids, _ = session.nodes.labels.domains(key)
+            yield f"no label {key}", np.asarray(ids >= 0)
+            others = [t.node if t.node >= 0 else t.nominated for leaf in group.leaves() for t in leaf.tasks]
+            if taken := {int(ids[node]) for node in others if node >= 0} - {-1}:
+                yield f"another {key} than that of its group", np.isin(ids, sorted(taken))
+        group = group.parent
 
 
 def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mask]]:

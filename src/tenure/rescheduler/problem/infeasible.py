@@ -26,11 +26,15 @@ def _too_large(problem: MoveProblem, cover: CoverBounds) -> str:
     """Whether too few members fit even if everything that may be moved had left."""
     if cover.total[-1] < NEVER:
         return ""
-    fit = int(np.minimum(cover.most, cover.ask.count).sum())
+    domains = problem.domain[cover.ask.group]
+    values = np.unique(domains[domains >= 0]).tolist()
+    fit = max((int(np.minimum(cover.most, cover.ask.count)[domains == value].sum()) for value in values), default=0)
     where, amount, name = _largest_hole(problem, cover)
+    name = name.replace("PUs", "PU") if amount == 1 else name
     hole = f"the largest hole is {amount:g} {name} on {where}" if where else "no node that it may use has any room"
-    if cover.most.max(initial=0) > 0:
-        hole = f"{min(fit, cover.ask.count)} of {cover.ask.count} would fit at once; {hole}"
+    if fit:
+        together = " under one value of its topology" if len(values) > 1 else ""
+        hole = f"{min(fit, cover.ask.count)} of {cover.ask.count} would fit at once{together}; {hole}"
     return f"even if every movable pod moved, {hole}"
 
 

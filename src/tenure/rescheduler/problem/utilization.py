@@ -2,8 +2,8 @@
 
 What a node may take on is `hot` of its capacity less what is in use there by its last reading, and less what is on its
 way to it. What a task brings along is what it was last seen to use, else what it asks for. Where it leaves a node with
-a reading, that node takes on so much more only if the task was seen to use it. In use on a node without a reading is what
-its tasks bring along.
+a reading, that node takes on so much more only if the task was seen to use it. What is in use on a node without a
+reading is what its tasks bring along.
 """
 
 from __future__ import annotations
