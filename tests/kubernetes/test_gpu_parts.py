@@ -52,11 +52,15 @@ def plane(plane):
 
 
 class Theatre:
-    """Nodes with GPUs, pods that ask for parts or for whole ones, and schedulers one after the other."""
+    """Nodes with GPUs, pods that ask for parts or for whole ones, and schedulers one after the other.
+
+    A scheduler has the rights of the installation, and no others.
+    """
 
     def __init__(self, plane, seed):
         self.plane, self.stage = plane, Stage(plane)
         self.client = self.stage.client
+        self.account = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
         self.clear()
         told = cluster([node(n, cpu=64, gpu=DEVICES) for n in NODES], [], [queue("default")], actions=("allocate",))
         self.stage.put(told)
@@ -89,7 +93,7 @@ class Theatre:
 
     def life(self, last=0, ends="", *, cycles=40):
         """Let one scheduler run until it is killed at a write, or nothing happens any more."""
-        client = MortalClient(find_access(str(self.plane.kubeconfig)), last, ends)
+        client = MortalClient(find_access(str(self.account)), last, ends)
         options = Options(reservation_image="tenure:test")
         live = KubernetesCluster(client, options, self.told.settings, in_flight=1, allowed=client.allowed)
         live.start()

@@ -659,10 +659,13 @@ def test_terms_without_end_slow_nobody_down(town):
     assert after < max(2 * before, before + 2), (before, after)
 
 
-def refused(town, verb, *arguments):
-    """Whether the API server refuses something of the tenant by a policy of Tenure's; what it took is gone again."""
+def refused(town, verb, *arguments, by=None):
+    """Whether the API server refuses something of the tenant by a policy of Tenure's; what it took is gone again.
+
+    ``by``: the client of somebody else who does it for the tenant.
+    """
     try:
-        getattr(town.tenant, verb)(*arguments)
+        getattr(by or town.tenant, verb)(*arguments)
     except ApiError as error:
         return "ValidatingAdmissionPolicy 'tenure-" in str(error)
     if verb == "create":
@@ -689,12 +692,15 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
             {"annotations": {"tenure.dev/preemptible": "false"}}, {"annotations": {keys.NOTICE: "{}"}},
             {"annotations": {keys.DEVICES: "0"}}, {"annotations": {keys.NOMINATION: "{}"}},
             {"annotations": {keys.ROLE: "originator"}}, ESCAPES["a DaemonSet for an owner"],
+            {"annotations": {keys.VISIBLE_DEVICES: "all"}}, {"annotations": {keys.POD_GROUP: "g"}},
+            *({"labels": {label: "g"}} for label in (*keys.FOREIGN_GROUPS, keys.KAI_PREEMPTIBILITY)),
         ):  # fmt: skip
             assert refused(town, "patch", f"{EVIL}/runs", {"metadata": change}), change
         forged = pod("forged", "evil", annotations={keys.NOT_BEFORE: "2999-01-01T00:00:00Z"})
         assert refused(town, "create", EVIL, forged)
         wait_until(lambda: refused(town, "create", EVIL, pod("intruder", "team")), "queues are not heard of", 30)
         assert refused(town, "create", EVIL, pod("bound", "evil", nodeName="node-0"))
+        assert refused(town, "create", EVIL, pod("high", "evil", priorityClassName="tenure"))
         group = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "metadata": {"name": "high"}}
         groups = f"{TENURE}/namespaces/evil/podgroups"
         assert refused(town, "create", groups, {**group, "spec": {"priorityClassName": "high"}})
@@ -712,6 +718,26 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
         town.others_go_on("with the policies")
         town.run(*(pod(f"victim-{n}", "evil", gpus=4) for n in range(2)))
         town.is_evicted_for_the_team(gpus=4)
+    finally:
+        switch(plane, on=False)
+
+
+def test_a_template_gets_no_further_than_a_pod(town, plane):
+    """Who makes pods of a tenant's template makes none that is placed already, or of the class of Tenure itself."""
+    plane.kubectl("-n", "kube-system", "create", "serviceaccount", "job-controller")
+    plane.kubectl("create", "clusterrolebinding", "jobs", "--clusterrole=admin",
+                  "--serviceaccount=kube-system:job-controller")  # fmt: skip
+    controller = plane.client(plane.token_of("job-controller", "kube-system"))
+    switch(plane, on=True)
+    try:
+        for number, spec in enumerate(({"nodeName": "node-0"}, {"priorityClassName": "tenure"})):
+            made = pod(f"made-{number}", "evil", **spec)
+            wait_until(
+                lambda made=made: refused(town, "create", EVIL, made, by=controller), f"{spec} is not refused", 30
+            )
+        controller.create(EVIL, pod("made", "evil"))
+        mirror = {"annotations": {keys.MIRROR: "x"}, "nodeName": "node-0"}
+        assert refused(town, "create", EVIL, pod("mirror", "evil", **mirror))
     finally:
         switch(plane, on=False)
 

@@ -35,7 +35,7 @@ from tenure.cli.signals import on_end
 @click.option("--history-backlog", type=click.IntRange(1), default=200_000, show_default=True, metavar="N",
               help="The most records that wait while the history cannot be written.")  # fmt: skip
 @click.option("--gpu-reservation-image", default="", metavar="IMAGE",
-              help="The image of the pods that hold GPUs of which parts are given out; without it parts are only "
+              help="This image, for the pods that hold GPUs of which parts are given out; without it parts are only "
                    "counted.")  # fmt: skip
 @click.option("--prometheus", default="", metavar="URL",
               help="The address of a Prometheus: what pods use of their GPUs, for the nominator of idle ones, and "

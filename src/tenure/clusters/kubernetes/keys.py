@@ -12,6 +12,9 @@ SUB_GROUP: Final = "tenure.dev/sub-group"
 KAI_SUB_GROUP: Final = "kai.scheduler/subgroup-name"
 """Label by which a pod names its subgroup of one of KAI's groups."""
 
+PREEMPTIBLE: Final = "tenure.dev/preemptible"
+KAI_PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
+
 TASK_ORDER: Final = "tenure.dev/order"
 ROLE: Final = "tenure.dev/role"
 DRAIN: Final = "tenure.dev/drain"

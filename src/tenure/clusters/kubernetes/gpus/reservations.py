@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.clusters.kubernetes.gpus import holder
 from tenure.clusters.kubernetes.read.workloads import HELD, PLACED
 from tenure.model.resources import GPU
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
@@ -25,13 +26,6 @@ DevicePlace = tuple[str, int]
 
 MOST_TOLD: Final = 128
 """Characters of a device's name."""
-
-_TELL: Final = (
-    'id="${NVIDIA_VISIBLE_DEVICES:-}"; case "$id" in ""|void|none|all) '
-    'id="$(nvidia-smi --query-gpu=uuid --format=csv,noheader)";; esac; '
-    'printf %s "$id" > /dev/termination-log; test -n "$id"'
-)
-_HOLD: Final = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +74,10 @@ def _told(status: Mapping[str, Any]) -> str:
 
 
 def reservation_pod(place: DevicePlace, image: str, namespace: str) -> dict[str, Any]:
-    """Give the pod that holds a device of a node: it is bound by its spec, so that no scheduler looks at it."""
+    """Give the pod that holds a device of a node: it is bound by its spec, so that no scheduler looks at it.
+
+    ``image`` is the one in which this process runs.
+    """
     secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     one = {"image": image, "resources": {"limits": {GPU: "1"}}, "securityContext": secure}
     user = {"runAsNonRoot": True, "runAsUser": 65_532, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -100,8 +97,8 @@ def reservation_pod(place: DevicePlace, image: str, namespace: str) -> dict[str,
             "terminationGracePeriodSeconds": 5,
             "tolerations": [{"operator": "Exists"}],
             "securityContext": user,
-            "initContainers": [{"name": "tell", "command": ["sh", "-c", _TELL], **one}],
-            "containers": [{"name": "hold", "command": ["sh", "-c", _HOLD], **one}],
+            "initContainers": [{"name": "tell", "command": holder.command(holder.TELL), **one}],
+            "containers": [{"name": "hold", "command": holder.command(holder.HOLD), **one}],
         },
     }
 

@@ -1,6 +1,6 @@
 """The ValidatingAdmissionPolicies that refuse at submission what the scheduler would not believe anyway.
 
-The API server evaluates them itself: no webhook can fail, and nothing of Tenure's is asked. Without them nothing is
+The API server evaluates them itself: no webhook can fail, and nothing of Tenure's is asked. Without them little is
 lost but the early answer (`docs/trust.md`). What they never restrict: administrators (``system:masters``), Kubernetes'
 own controllers, and Tenure's service account, which has policies of its own.
 """
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.crds import VERSIONS
+from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.entries import API_VERSIONS
 from tenure.model.pods import KAI_SHARE
 
@@ -21,15 +22,17 @@ TENANT_LABEL: Final = "tenure.dev/tenant"
 """Label of namespaces in which a PodDisruptionBudget has to allow an eviction at some time: ``"true"``."""
 
 RESERVED: Final = (
-    keys.STARTED, keys.DEVICES, keys.NOMINATION, keys.STALE_SINCE, keys.EVICTION, keys.NOTICE, keys.NOT_BEFORE,
+    keys.STARTED, keys.DEVICES, keys.VISIBLE_DEVICES, keys.NOMINATION, keys.STALE_SINCE, keys.EVICTION, keys.NOTICE,
+    keys.NOT_BEFORE,
 )  # fmt: skip
 """Annotations that only Tenure writes."""
 
-FIXED_LABELS: Final = (
-    *keys.QUEUE_LABELS, keys.POD_GROUP, keys.SUB_GROUP, keys.KAI_SUB_GROUP, "tenure.dev/preemptible",
-)  # fmt: skip
+_FIXED: Final = (keys.POD_GROUP, *keys.FOREIGN_GROUPS, keys.SUB_GROUP, keys.PREEMPTIBLE, keys.KAI_PREEMPTIBILITY)
+"""What is read as a label and as an annotation alike."""
+
+FIXED_LABELS: Final = (*keys.QUEUE_LABELS, *_FIXED, keys.KAI_SUB_GROUP)
 FIXED_ANNOTATIONS: Final = (
-    "tenure.dev/preemptible", "kai.scheduler/preemptibility", keys.ROLE, keys.SUB_GROUP, keys.KAI_GROUP,
+    *_FIXED, keys.ROLE,
     "tenure.dev/gpu-fraction", "tenure.dev/gpu-memory", "tenure.dev/gpu-devices", *KAI_SHARE,
 )  # fmt: skip
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
@@ -99,8 +102,9 @@ def policies(namespace: str, schedulers: Sequence[str]) -> tuple[TenantPolicy, .
     return (
         _reserved(tenants),
         _placed(tenants, ours),
-        _unbound(tenants, ours),
+        _unbound(account, ours),
         _priorities(tenants),
+        _own_class(namespace),
         _budgets(tenants),
         _queues(tenants),
         *_itself(namespace, account),
@@ -143,11 +147,19 @@ def _placed(tenants: str, ours: str) -> TenantPolicy:
     )
 
 
-def _unbound(tenants: str, ours: str) -> TenantPolicy:
+def _unbound(account: str, ours: str) -> TenantPolicy:
+    """Refuse pods that are placed already: no queue would have been asked, and the scheduler comes too late.
+
+    A controller of Kubernetes' makes them as a tenant's template says, so it is held to this as well.
+    """
+    makers = (
+        f"request.userInfo.username != '{account}'"
+        " && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
+    )
     return TenantPolicy(
         name="tenure-binding",
         rules=[_rule("", "pods", "CREATE")],
-        conditions={"tenants": tenants, "ours": ours},
+        conditions={"makers": makers, "ours": ours},
         holds={
             "!has(object.spec.nodeName) || object.spec.nodeName == ''": (
                 "Tenure places its pods itself: leave spec.nodeName out"
@@ -169,6 +181,16 @@ def _priorities(tenants: str) -> TenantPolicy:
                 "needs the right to use that PriorityClass; name it on the pods, where a ResourceQuota counts it"
             )
         },
+    )
+
+
+def _own_class(namespace: str) -> TenantPolicy:
+    """Keep the class that is installed for Tenure, the highest that there is, from everybody else's pods."""
+    return TenantPolicy(
+        name="tenure-class",
+        rules=[_rule("", "pods", "CREATE")],
+        conditions={"named": f"has(object.spec.priorityClassName) && object.spec.priorityClassName == '{NAME}'"},
+        holds={f"request.namespace == '{namespace}'": f"the PriorityClass {NAME} is for Tenure itself; name another"},
     )
 
 
@@ -256,14 +278,15 @@ def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
         },
     )
     told = "c.type == 'DisruptionTarget' && has(c.reason) && c.reason == 'PreemptionByScheduler'"
+    held = f"request.namespace == '{namespace}' && '{keys.GPU_RESERVATION}' in ({_labels('oldObject')})"
     yield TenantPolicy(
         name="tenure-deletes",
         rules=[_rule("", "pods", "DELETE")],
         conditions=own,
         holds={
             "(has(request.dryRun) && request.dryRun) || (has(oldObject.status.conditions)"
-            f" && oldObject.status.conditions.exists(c, {told}))": (
-                "Tenure deletes no pod but what it has said on it that it evicts"
+            f" && oldObject.status.conditions.exists(c, {told})) || ({held})": (
+                "Tenure deletes no pod but what it has said on it that it evicts, and its own that hold GPUs"
             )
         },
     )

@@ -37,8 +37,8 @@ _DIGITS = re.compile(r"(\d+)")
 _MOST_DIGITS = 18
 _INTERVAL, _OVERHEAD = "tenure.dev/checkpoint-interval", "tenure.dev/restart-overhead"
 _PREEMPTIBLE = {
-    "tenure.dev/preemptible": {"true": True, "false": False},
-    "kai.scheduler/preemptibility": {"preemptible": True, "non-preemptible": False},
+    keys.PREEMPTIBLE: {"true": True, "false": False},
+    keys.KAI_PREEMPTIBILITY: {"preemptible": True, "non-preemptible": False},
 }
 _ALLOW = "yunikorn.apache.org/allow-preemption"
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
