@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,16 @@ def test_kubectl_completes_commands_and_options(kubectl):
     assert dict(line.split("\t") for line in lines) == SUMMARIES
     assert directive == ":4"
     assert "--namespace\tThe namespace of what is asked about." in kubectl("__complete", "tenure", "explain", "--n")
+
+
+def test_who_may_not_look_is_told_at_once(kubectl, peopled):
+    """A tenant may not list what decisions need: it hears which rights that takes, and does not wait a minute."""
+    peopled.kubectl("-n", "plugin-team", "create", "serviceaccount", "tenant")
+    peopled.kubectl("-n", "plugin-team", "create", "rolebinding", "tenant", "--clusterrole=edit",
+                    "--serviceaccount=plugin-team:tenant")  # fmt: skip
+    account = peopled.kubeconfig_for(peopled.token_of("tenant", "plugin-team"), "tenant")
+    began = time.monotonic()
+    told = kubectl("tenure", "queues", f"--kubeconfig={account}", code=3)
+    assert time.monotonic() - began < 40
+    assert "403 nodes is forbidden" in told
+    assert "takes the rights" in told

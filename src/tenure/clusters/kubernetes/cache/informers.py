@@ -55,6 +55,11 @@ RESERVATIONS: Final = "gpu reservations"
 METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 """What is asked for where an object's metadata are all that is looked at: of a list, or of single objects."""
 
+_GRANTED_SECONDS: Final = 3.0
+"""Within so long an API server knows a right that was given just now."""
+
+_RIGHTS: Final = "this takes the rights to list and watch that the ClusterRole tenure has"
+
 _ALWAYS = {
     "namespaces": "/api/v1/namespaces",
     "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -362,6 +367,11 @@ class InformerCache:
         return sorted(r.path for r in list(self.reflectors.values()) if r.is_forbidden)
 
     @property
+    def lacks_rights(self) -> bool:
+        """Whether something that has to be read may not be, for longer than a right needs to become known."""
+        return any(r.is_forbidden and r.broken_for >= _GRANTED_SECONDS for r in list(self.reflectors.values()))
+
+    @property
     def troubles(self) -> list[str]:
         """Say which watches do not work at the moment, and why."""
         return [f"{name}: {r.error}" for name, r in sorted(self.reflectors.items()) if r.error]
@@ -428,11 +438,17 @@ def start_synced(informers: InformerCache, seconds: float) -> None:
     Raises
     ------
     OSError
-        The API server cannot be reached, or not everything was listed within so many seconds.
+        The API server cannot be reached, or not everything was listed within so many seconds; or rights are wanting,
+        which is not waited for.
     """
+    until = time.monotonic() + seconds
     with ExitStack() as undone:
         undone.callback(informers.stop)
         informers.start()
-        if not informers.wait_synced(seconds):
-            raise ConnectionError("; ".join(informers.troubles) or f"not everything was listed within {seconds:.0f}s")
+        while not informers.wait_synced(min(1.0, until - time.monotonic())):
+            troubles = "; ".join(informers.troubles)
+            if informers.lacks_rights:
+                raise ConnectionError(f"{troubles}; {_RIGHTS}")
+            if time.monotonic() >= until:
+                raise ConnectionError(troubles or f"not everything was listed within {seconds:.0f}s")
         undone.pop_all()

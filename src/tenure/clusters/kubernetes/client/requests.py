@@ -7,10 +7,12 @@ takes several times as long for a request.
 from __future__ import annotations
 
 import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -21,6 +23,7 @@ from tenure.clusters.kubernetes.client.access import Access
 from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool, hang_up
 from tenure.clusters.kubernetes.client.server_clock import ServerClock
 from tenure.clusters.kubernetes.decoding import decode
+from tenure.model.problems import InputProblem, InvalidInputError
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -35,7 +38,12 @@ CONNECT_SECONDS = 10.0
 
 _CHUNK = 1 << 16
 _UNKNOWN = "what came of it is not known"
+_UNAUTHORIZED: Final = 401
+_EXPIRED: Final = "the credentials are not accepted or have expired; log in anew, or choose another --context"
 _RETRIED = frozenset({429, 500, 502, 503, 504})
+_OBJECT: Final = re.compile(r"^\w+\(host=[^)]*\): ")
+"""By what urllib3 begins its sentences: the name of one of its classes."""
+
 _HEADERS = {"Accept": JSON, "User-Agent": "tenure"}
 
 
@@ -113,13 +121,13 @@ class Client:
                 answer = self._pool.request(method, self._url(path), body=data, headers=headers, retries=False)
         except urllib3.exceptions.HTTPError as error:
             _require_time(self.opened)
-            raise unreachable(error) from None
+            raise self._unreachable(error) from None
         self.clock.note(answer.headers.get("Date"), sent)
         if answer.status >= 400:  # noqa: PLR2004  where HTTP's errors begin
             raise refused(answer.status, answer.data, answer.headers)
         if _is_cut_off(answer):
             _require_time(self.opened)
-            raise unreachable(ConnectionError("the answer was cut off"))
+            raise self._unreachable(ConnectionError("the answer was cut off"))
         return answer.data
 
     def stream(
@@ -146,14 +154,14 @@ class Client:
                 timeout=timeout,
             )
         except urllib3.exceptions.HTTPError as error:
-            raise unreachable(error) from None
+            raise self._unreachable(error) from None
         try:
             if answer.status >= 400:  # noqa: PLR2004
                 raise refused(answer.status, answer.read(), answer.headers)
             opened(partial(hang_up, answer))
             yield from _lines(answer)
         except urllib3.exceptions.HTTPError as error:
-            raise unreachable(error) from None
+            raise self._unreachable(error) from None
         finally:
             answer.close()
 
@@ -172,11 +180,19 @@ class Client:
                     raise
         raise AssertionError
 
+    def _unreachable(self, error: Exception) -> ApiError:
+        """Say that the API server could not be asked, with its address and without what only programs know."""
+        words = _OBJECT.sub("", " ".join(str(error).split()))
+        scheme, _, rest = self.access.server.partition("://")
+        return ApiError(0, "Unreachable", f"cannot be reached: {scheme}://{rest.rpartition('@')[2]}: {words}")
+
     def _url(self, path: str) -> str:
         return self.access.server + path
 
-    def _headers(self, kind: str, accept: str) -> dict[str, str]:
-        headers = {**_HEADERS, "Content-Type": kind, **({"Accept": accept} if accept else {})}
+    def _headers(self, kind: str, accept: str) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict({**_HEADERS, "Content-Type": kind, **({"Accept": accept} if accept else {})})
+        for name, value in self.access.acts_as:
+            headers.add(name, value)
         token = self.access.token()
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -210,12 +226,6 @@ def backoff(attempt: int, at_least: float = 0.0, *, most: float = 30.0) -> float
     return max(at_least, longest * random.uniform(0.5, 1.0))  # noqa: S311  nobody must not guess it
 
 
-def unreachable(error: Exception) -> ApiError:
-    """Say that an API server could not be asked."""
-    words = " ".join(str(error).split())
-    return ApiError(0, "Unreachable", f"cannot be reached: {words}")
-
-
 def refused(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     """Say what an API server answered."""
     try:
@@ -223,7 +233,8 @@ def refused(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = Status(message=body[:200].decode(errors="replace"))
     after = headers.get("Retry-After", "")
-    return ApiError(status, said.reason, said.message, float(after) if after.isdigit() else 0.0)
+    message = said.message if status != _UNAUTHORIZED else f"{said.message}; {_EXPIRED}"
+    return ApiError(status, said.reason, message, float(after) if after.isdigit() else 0.0)
 
 
 def _is_cut_off(answer: urllib3.BaseHTTPResponse) -> bool:
@@ -267,12 +278,34 @@ def _pool(access: Access, connections: int, timeout: float, opened: OpenRequests
     }  # fmt: skip
     context = None
     if access.server.startswith("https"):
-        context = ssl.create_default_context(cafile=access.ca_file)
-        if not access.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if access.cert_file:
-            context.load_cert_chain(access.cert_file, access.key_file)
+        context = _context(access)
         if access.server_name:
             options["server_hostname"] = options["assert_hostname"] = access.server_name
     return followed_pool(opened, context, **options)
+
+
+def _context(access: Access) -> ssl.SSLContext:
+    """Give what TLS needs.
+
+    Raises
+    ------
+    OSError
+        A file cannot be read.
+    InvalidInputError
+        A file is no certificate, or no key without a password.
+    """
+    for path in filter(None, (access.ca_file, access.cert_file, access.key_file)):
+        Path(path).open("rb").close()  # OpenSSL does not say which file it misses
+    file = access.ca_file
+    try:
+        context = ssl.create_default_context(cafile=file)
+        if not access.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        file = access.cert_file
+        if file:
+            context.load_cert_chain(file, access.key_file, password="")  # it is not asked for on a terminal
+    except ssl.SSLError as error:
+        why = f"is no certificate (with its key, and without a password) that can be read: {error.reason or error}"
+        raise InvalidInputError([InputProblem(str(file), 0, "", why)]) from None
+    return context
