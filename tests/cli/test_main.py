@@ -89,6 +89,7 @@ def test_a_command_whose_module_is_missing_is_not_listed_and_breaks_nothing(caps
         (["--bad"], "tenure: No such option '--bad'; see 'tenure --help'"),
         (["validate"], "tenure validate: Missing argument 'FILES...'; see 'tenure validate --help'"),
         (["completion", "cmd"], "see 'tenure completion --help'"),
+        (["history"], "tenure history: name a command: export, forget, import, migrate, prune; see 'tenure history"),
         (["completion", "bash", "\u202e"], "unexpected extra argument (\\u202e)"),
         (["completion", "\x1b[2J"], "\\x1b[2J"),
     ],

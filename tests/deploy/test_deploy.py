@@ -159,6 +159,7 @@ WRONG = {
     "replicas that share a volume": ({"history": {"volume": {"enabled": True}}}, "replicas"),
     "a mode that is not there": ({"scheduler": {"modes": {"reclaim": "on"}}}, "reclaim"),
     "a setting that is not there": ({"scheduler": {"reclaimMinRunTime": "1h"}}, "reclaimMinRunTime"),
+    "a pool that is called like the console": ({"pool": "console"}, "pool"),
     "a number of replicas as text": ({"replicas": "two"}, "replicas"),
     "two places for one history": (
         {"replicas": 1, "history": {"volume": {"enabled": True}, "secret": {"name": "pg"}}}, "name",

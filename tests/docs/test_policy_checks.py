@@ -84,10 +84,12 @@ def test_the_action_validates_and_says_what_a_pull_request_does(repository):
     assert run_step(COMPARE, repository, {**inputs, "fail-on-change": "true"}).returncode == 4
 
 
-def test_the_action_fails_where_files_are_wrong(repository):
+@pytest.mark.parametrize("files", ["policy cluster.yaml", "cluster.yaml\npolicy\n"])
+def test_the_action_fails_where_files_are_wrong(repository, files):
+    """Also where a workflow lists them line by line (``files: |``)."""
     queues = repository / "policy" / "queues.yaml"
     queues.write_text(queues.read_text().replace("parent: research", "parent: reserch"))
-    done = run_step(VALIDATE, repository, {"files": "policy cluster.yaml"})
+    done = run_step(VALIDATE, repository, {"files": files})
     assert done.returncode == 1
     assert "there is no queue reserch; did you mean research?" in done.stderr
     assert run_step(COMPARE, repository, {"files": "policy", "base": "HEAD", "cluster": "cluster.yaml"}).returncode == 1

@@ -15,12 +15,14 @@ from tools.controlplane.client import ApiError
 from tools.controlplane.plane import Options as PlaneOptions
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.cache.informers import Options
+from tenure.clusters.kubernetes.cache.informers import InformerCache, Options, start_synced
 from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.gpus.environment import VARIABLE
 from tenure.clusters.kubernetes.gpus.reservations import reservation_name
 from tenure.clusters.kubernetes.install.manifests import Installation
+from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.live.loop import Loop
 
 PODS, OWN = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/tenure-system/pods"
@@ -209,3 +211,24 @@ def test_what_containers_see_is_what_the_plan_says(plane, deadly):
             theatre.life()
             theatre.check_leaks()
         theatre.clear()
+
+
+def test_who_only_looks_counts_a_shared_device_once(plane):
+    """Tables, explanations and the console hold no devices, and see what the scheduler sees: none is full twice."""
+    theatre = Theatre(plane, 2)
+    for _ in range(2):
+        theatre.add("0.5")
+    theatre.life()
+    client = Client(find_access(str(theatre.plane.kubeconfig)))
+    informers = InformerCache(client, Options(only_reads=True))
+    start_synced(informers, 20)
+    try:
+        seen = Observer(informers, theatre.told.settings).observe(theatre.now).cluster
+    finally:
+        informers.stop()
+    assert sorted((w.name, t.node, t.devices) for w in seen.workloads for t in w.tasks) == sorted(
+        (p["metadata"]["name"], p["spec"]["nodeName"], (int(p["metadata"]["annotations"][keys.DEVICES]),))
+        for p in theatre.running()
+        if "gpu-fraction" in p["metadata"]["annotations"]
+    )
+    theatre.clear()

@@ -9,6 +9,7 @@ from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
+from tenure.cli.console import console
 from tenure.cli.scheduler import scheduler
 from tenure.clusters.kubernetes.install.rbac import Role, granted, own_namespace_rights
 from tenure.model.load import load_file
@@ -235,6 +236,39 @@ def test_the_scheduler_takes_the_arguments_of_its_container(role):
     assert given["schedulers"] == (("kai-scheduler",) if role is Role.SCHEDULER else ())
 
 
+def test_the_console_decides_by_what_the_scheduler_decides_by():
+    """It has the same settings, queues and schedulers' names, and may read them: else it shows another plan."""
+    text = printed("--console", "--kueue-queues", *OPTIONS[Role.SCHEDULER])
+    given = {}
+    for name, command in (("tenure", scheduler), ("tenure-console", console)):
+        spec = find(text, "Deployment", name)["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        given[name] = command.make_context(name, container["args"][1:]).params
+        (config,) = (v["configMap"]["name"] for v in spec["volumes"] if v["name"] == "config")
+        assert config == "tenure"
+        assert {"name": "config", "mountPath": "/etc/tenure", "readOnly": True} in container["volumeMounts"]
+    same = ("config", "pool", "yunikorn", "schedulers", "kueue_queues")
+    assert [given["tenure"][key] for key in same] == [given["tenure-console"][key] for key in same]
+    read, may_read = (
+        {
+            (group, resource)
+            for rule in find(text, "ClusterRole", name)["rules"]
+            if "watch" in rule["verbs"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+        for name in ("tenure", "tenure-console")
+    )
+    assert read == may_read
+
+
+def test_no_two_objects_have_one_name():
+    """What is applied second would take the place of the first."""
+    text = printed("--console", "--share-gpus", "--pool=gpu", *OPTIONS[Role.SCHEDULER])
+    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in yaml.safe_load_all(text)]
+    assert len(set(names)) == len(names)
+
+
 def test_bad_options_are_refused_with_a_remedy(tmp_path):
     """A mistake in the options is told in a sentence; nothing is printed that could be applied."""
     wrong = tmp_path / "config.yaml"
@@ -247,6 +281,7 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
         (["--config", str(cluster)], "is no SchedulerConfig"),
         (["--namespace", "Not A Name"], "is no name that Kubernetes takes"),
         (["--image", ""], "is empty"),
+        (["--pool", "console"], "named like the console's"),
     ):
         run = tenure("install", *options)
         assert (run.returncode != 0, run.stdout) == (True, ""), options

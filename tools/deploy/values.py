@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.installation import DEFAULT_POOL, POSTGRESQL_PORT, Installation
 from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.descriptions import add_descriptions
@@ -75,7 +76,8 @@ VALUES: Final = (
         "Replicas, of which one leads. From 2 on they have a PodDisruptionBudget and no two share a node.",
     ),
     ChartValue(
-        "pool", DEFAULT_POOL, {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$"},
+        "pool", DEFAULT_POOL,
+        {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$", "not": {"const": CONSOLE_POOL}},
         "The node pool that it schedules.",
     ),
     _switch("shared", "Install what all node pools share; false in the releases of further pools.", on=True),

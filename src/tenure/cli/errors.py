@@ -25,6 +25,9 @@ INTERRUPTED: Final = 130
 DEBUG = "TENURE_DEBUG"
 """Set to anything, this environment variable lets errors through with their traceback."""
 
+_NO_COMMAND: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""An earlier click raises no such error."""
+
 _NAMED_WRONGLY = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _NO_NAME: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 """What the system says of a name that can be no file's: too long, or links in a circle."""
@@ -106,10 +109,18 @@ def describe_os_error(error: OSError) -> str:
     return f"{error.filename}: {what}" if error.filename is not None else what
 
 
+def _message(error: click.ClickException) -> str:
+    """Give the sentence of an error; where no command of several was named, click has the whole help for one."""
+    context = error.ctx if isinstance(error, click.UsageError) and isinstance(error, _NO_COMMAND) else None
+    if context is None or not isinstance(context.command, click.Group):
+        return error.format_message()
+    return f"name a command: {', '.join(context.command.list_commands(context))}"
+
+
 def _tell_usage(error: click.ClickException) -> int:
     from tenure.model.problems import printable  # noqa: PLC0415  only needed where something is wrong
 
-    message = printable(" ".join(error.format_message().split()))
+    message = printable(" ".join(_message(error).split()))
     if not isinstance(error, click.UsageError):
         _tell(message)
         return error.exit_code

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from tenure.cli.live_cluster import server_address
+from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.installation import (
     DEFAULT_POOL,
@@ -91,6 +92,10 @@ def install(
         if not _LABEL.fullmatch(name):
             message = "small letters, digits and '-' are, 50 at most"
             raise click.UsageError(f"{option} is {name!r}, which is no name that Kubernetes takes; {message}")
+    if pool == CONSOLE_POOL:
+        raise click.UsageError(
+            f"--pool is {pool!r}, whose objects would be named like the console's; name it otherwise"
+        )
     if others["priority_class"] == "":
         raise click.UsageError("--priority-class is empty; name a PriorityClass, or leave the option out")
     if image == "":

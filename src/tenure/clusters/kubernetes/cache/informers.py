@@ -263,9 +263,8 @@ class InformerCache:
         logs = f"/api/v1/namespaces/{self.options.namespace}/configmaps"
         self._watch("eviction log", logs, api.ApiObject, self._objects("eviction log"),
                     labels=f"{eviction_log.LABEL}={self.options.pool}")  # fmt: skip
-        if self.options.reservation_image:
-            own = f"/api/v1/namespaces/{self.options.namespace}/pods"
-            self._watch(RESERVATIONS, own, api.ApiObject, self._objects(RESERVATIONS), labels=keys.GPU_RESERVATION)
+        own = f"/api/v1/namespaces/{self.options.namespace}/pods"
+        self._watch(RESERVATIONS, own, api.ApiObject, self._objects(RESERVATIONS), labels=keys.GPU_RESERVATION)
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.options.namespace}/leases"
         self._watch("leases", leases, api.ApiObject, self._objects("leases"))
         if self.options.yunikorn is not None:

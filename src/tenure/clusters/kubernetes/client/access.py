@@ -44,7 +44,7 @@ class Access:
     server_name: str | None = None
     namespace: str = "default"
     acts_as: tuple[tuple[str, str], ...] = ()
-    """Headers that say as whom the requests are made, where that is somebody else."""
+    """Headers that say as which other user the requests are made."""
     token: Callable[[], str | None] = field(default=lambda: None)
     scratch: tempfile.TemporaryDirectory[str] | None = None
     """Keeps files made of what a kubeconfig holds inline for as long as this lives."""
@@ -105,7 +105,7 @@ class _FileToken:
 class _Plugin:
     """A credential plugin (client.authentication.k8s.io): a program that prints a token.
 
-    It is asked by one thread at a time, and what it said is everybody's.
+    It is asked by one thread at a time, and all of them use what it said.
     """
 
     def __init__(self, spec: _Section) -> None:
@@ -221,10 +221,10 @@ class _Section:
 _UNSUPPORTED: Final = {
     "auth-provider": "which Kubernetes has taken out; name its credential plugin under exec",
     "username": "which API servers take no more; use a token, a certificate or a credential plugin",
-    "as-uid": "which is not read; name whom to act as by as and as-groups",
-    "as-user-extra": "which is not read; name whom to act as by as and as-groups",
+    "as-uid": "which is not read; name the other user by as and as-groups",
+    "as-user-extra": "which is not read; name the other user by as and as-groups",
 }
-"""What a user of a kubeconfig may have and is not heeded: to leave it out would ask as somebody else."""
+"""What a user of a kubeconfig may have and is not heeded: to leave it out would ask as another user."""
 
 
 class _Kubeconfig:
@@ -324,11 +324,11 @@ def _server(cluster: _Section) -> str:
 
 
 def _acts_as(user: _Section) -> tuple[tuple[str, str], ...]:
-    """Give the headers by which a user acts as somebody else, by rights of its own to do so."""
+    """Give the headers by which a user acts as another one, by rights of its own to do so."""
     name, groups = user.text("as"), user.texts("as-groups")
     if not name:
         if groups:
-            raise user.fault("says as-groups and not as; name whom to act as", "as-groups")
+            raise user.fault("says as-groups and not as; name the user to act as", "as-groups")
         return ()
     found = (("Impersonate-User", name), *(("Impersonate-Group", group) for group in groups))
     if not all(text.isprintable() and text.isascii() for _, text in found):

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.install import history
 from tenure.clusters.kubernetes.install.installation import HistorySecret, Installation
-from tenure.clusters.kubernetes.install.manifests import PORT
+from tenure.clusters.kubernetes.install.manifests import CONFIG_FILE, CONFIG_FOLDER, PORT
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
 from tenure.clusters.kubernetes.install.rbac import (
     CLUSTER_RIGHTS,
+    KUEUE_RIGHTS,
     MEASURING_RIGHTS,
     Right,
     Role,
@@ -17,7 +18,10 @@ from tenure.clusters.kubernetes.install.rbac import (
     rules,
 )
 
-NAME: Final = "tenure-console"
+POOL: Final = "console"
+"""A pool of this name would have objects of the console's name, so there is none."""
+
+NAME: Final = f"tenure-{POOL}"
 _READS: Final = frozenset({"get", "list", "watch"})
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 
@@ -29,9 +33,9 @@ REVIEWS: Final = (
 Object = dict[str, Any]
 
 
-def console_rights(pool: str) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
+def console_rights(pool: str, *, kueue_queues: bool = False) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
     """Give its rights in the whole cluster and in its namespace: what the scheduler reads, and the two reviews."""
-    known = (*CLUSTER_RIGHTS, *MEASURING_RIGHTS)
+    known = (*CLUSTER_RIGHTS, *MEASURING_RIGHTS, *(KUEUE_RIGHTS if kueue_queues else ()))
     reading = tuple(right for right in known if _READS.issuperset(right.verbs))
     own = tuple(
         Right(right.group, right.resources, ("list", "watch"), right.why)
@@ -43,7 +47,7 @@ def console_rights(pool: str) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
 
 def console_objects(asked: Installation, hosts: tuple[str, ...] = ()) -> list[Object]:
     """Give all objects of a console beside an installation. ``hosts``: names under which browsers ask for it."""
-    cluster, own = console_rights(asked.pool)
+    cluster, own = console_rights(asked.pool, kueue_queues=asked.kueue_queues)
     names = (NAME, f"{NAME}.{asked.namespace}", f"{NAME}.{asked.namespace}.svc", *hosts)
     made: list[Object] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(asked)},
@@ -85,10 +89,12 @@ def _yunikorn(asked: Installation, namespace: str, name: str) -> list[Object]:
 
 def _deployment(asked: Installation, hosts: tuple[str, ...]) -> Object:
     given = ["console", "--live", "--host=0.0.0.0", f"--port={PORT}", *(f"--allow-host={name}" for name in hosts)]
-    given.append(f"--pool={asked.pool}")
+    given += [f"--config={CONFIG_FOLDER}/{CONFIG_FILE}", f"--pool={asked.pool}"]
     if asked.yunikorn is not None:
         given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
+    if asked.kueue_queues:
+        given.append("--kueue-queues")
     past = asked.history if isinstance(asked.history, HistorySecret) else None  # a volume is the scheduler's alone
     if past is not None:
         given.append(f"--history=$({history.VARIABLE})")
@@ -104,13 +110,16 @@ def _deployment(asked: Installation, hosts: tuple[str, ...]) -> Object:
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 5},
         "resources": asked.console_pod.resources,
         "securityContext": asked.console_pod.container_security,
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  a volume of the pod's own
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  a volume of the pod's own
+        ],
     }  # fmt: skip
     pod = {
         "serviceAccountName": NAME,
         "securityContext": asked.console_pod.pod_security,
         "containers": [container],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "volumes": [{"name": "config", "configMap": {"name": asked.name}}, {"name": "tmp", "emptyDir": {}}],
     }  # fmt: skip
     return {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": _metadata(asked),

@@ -185,7 +185,7 @@ def _priorities(tenants: str) -> TenantPolicy:
 
 
 def _own_class(namespace: str) -> TenantPolicy:
-    """Keep the class that is installed for Tenure, the highest that there is, from everybody else's pods."""
+    """Keep the class that is installed for Tenure, the highest that there is, from all other pods."""
     return TenantPolicy(
         name="tenure-class",
         rules=[_rule("", "pods", "CREATE")],

@@ -252,7 +252,7 @@ class Observer:
             tuple(announced),
             urgent,
             informers.kinds,
-            devices,
+            devices if informers.options.reservation_image else None,
             waiting,
             self._number,
             changed,
@@ -269,11 +269,9 @@ class Observer:
         return joining(claims.values(), there, self.informers.options.pool, DEFAULT_POOL, now)
 
     def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
-        """Give the devices of which parts are given out; None where they are only counted."""
-        if not self.informers.options.reservation_image:
-            return None
-        found = map(reservation_of, self._objects(RESERVATIONS).sorted())
-        return SharedDevices((one for one in found if one is not None), workloads)
+        """Give the devices of which parts are given out; None where none is held or is to be."""
+        held = [one for item in self._objects(RESERVATIONS).sorted() if (one := reservation_of(item)) is not None]
+        return SharedDevices(held, workloads) if held or self.informers.options.reservation_image else None
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
