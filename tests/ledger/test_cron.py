@@ -115,6 +115,43 @@ def _skipped(at, length, area):
     return len(offsets) > 1
 
 
+@pytest.mark.parametrize(
+    ("line", "duration"),
+    [("0 0 * * *", "24h"), ("0 * * * *", "1h"), ("*/15 * * * *", "15m"), ("* * * * *", "1m"), ("30 */6 * * *", "7h")],
+)
+def test_windows_that_follow_each_other_without_a_gap_have_no_end_however_short_they_are(line, duration):
+    """They are open for ever, whether they begin once a day or each minute."""
+    begin, end = window_at(line, parse_duration(duration), "UTC", parse_time("2026-11-20T10:20:00Z"))
+    assert begin <= parse_time("2026-11-20T10:20:00Z")
+    assert end is None
+
+
+def test_a_gap_that_comes_with_the_change_of_clocks_is_the_end_of_hourly_windows():
+    """In autumn an hour comes twice in Berlin, and begins one window: the second is without."""
+    assert window("0 * * * *", "1h", "2026-11-20T10:20:00Z", "Europe/Berlin") == (
+        "2026-11-20T10:00:00Z", "2027-10-31T01:00:00Z",
+    )  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(
+    line=st.sampled_from(["* * * * *", "*/10 * * * *", "0 8-17 * * 1-5", "20,50 3 * * *", "0 */5 * * *", "5 0 1 * *"]),
+    length=st.sampled_from([1, 9, 10, 11, 30, 60, 299, 300, 301, 24 * 60]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
+    hours=st.integers(0, 60 * 24), parts=st.lists(st.floats(0, 1), max_size=3),
+)  # fmt: skip
+def test_the_end_of_joined_windows_is_the_first_minute_at_which_none_is_open(line, length, zone, hours, parts):
+    """At every minute before, looked at by chance, one is open, and at the end none is."""
+    now = parse_time("2026-09-15T00:00:00Z") + hours * HOUR
+    found = window_at(line, length * MINUTE, zone, now)
+    if found is None or found[1] is None:
+        return
+    minutes = (found[1] - now) // MINUTE
+    for part in (*parts, 1.0):
+        assert window_at(line, length * MINUTE, zone, now + round((minutes - 1) * part) * MINUTE) is not None
+    assert window_at(line, length * MINUTE, zone, found[1]) is None
+
+
 @settings(max_examples=50)
 @given(
     line=st.sampled_from(["* * * * *", "*/7 * * * *", "10,50 1-3 * * *", "59 23 * * *", "0 0,2,12 * * *"]),

@@ -97,6 +97,36 @@ def test_what_matches_several_rules_is_charged_to_all_or_does_not_take_place():
     assert book.refusal([ask()], NOW).until == NOW + HOUR
 
 
+@given(
+    log=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=6),
+    asked=st.lists(st.integers(1, 30), min_size=1, max_size=3),
+    most=st.integers(0, 60),
+    evictions=st.integers(0, 4),
+)
+def test_a_refused_set_is_told_the_first_second_at_which_the_rule_lets_it_go_or_that_this_never_comes(
+    log, asked, most, evictions
+):
+    """Brute force: the rule is asked second by second until all that was charged has fallen out of its window."""
+    entries = [(t * SECOND, ask(lost={"gpu": lost * SECOND})) for t, lost in log]
+    wanted = [ask(lost={"gpu": lost * SECOND}) for lost in asked]
+    for bounds in ({"max_lost": {"gpu": most * SECOND}}, {"max_evictions": evictions}):
+        book = ledger(rule(per=60 * SECOND, **bounds), log=entries)
+        denial = book.refusal(wanted, 60 * SECOND)
+        if denial is not None:
+            allowed = [t for t in range(61, 125) if book.allows(wanted, t * SECOND)]
+            assert denial.until == (allowed[0] * SECOND if allowed else None)
+
+
+def test_what_no_window_has_room_for_is_let_go_when_the_rule_rests_and_never_by_a_rule_that_does_not():
+    """Two hours of a GPU, where one may be lost a day."""
+    large = ask(lost={"gpu": 2 * HOUR})
+    small = (NOW - HOUR, ask(lost={"gpu": HOUR // 2}))
+    bounds = {"max_lost": {"gpu": HOUR}, "per": 24 * HOUR}
+    assert ledger(rule(**bounds), log=[small]).refusal([large], NOW).until is None
+    by_day = rule(**bounds, schedule="0 6 * * *", duration=16 * HOUR)
+    assert ledger(by_day, log=[small]).refusal([large], NOW).until == parse_time("2026-11-20T22:00:00Z")
+
+
 def test_charges_can_be_taken_back():
     """As a transaction that is rolled back."""
     book = ledger(rule(max_evictions=1, per=HOUR))
