@@ -19,9 +19,10 @@ from tests.history.worlds import MINUTE
 from tests.history.writer import written
 
 from tenure.history import open_history
+from tenure.history.drained_store import DrainedStore
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
-from tenure.history.record import Draft
+from tenure.history.record import Draft, Origin
 from tenure.live.drain import HistoryDrain
 from tenure.model.problems import InvalidInputError
 
@@ -309,11 +310,24 @@ def test_a_record_that_no_store_can_take_costs_no_other(address):
     assert len(told) == len(gaps)
 
 
-def test_no_password_is_told():
-    with pytest.raises(HistoryError) as caught:
-        open_history("postgresql://ada:secret@127.0.0.1:1/x")
-    assert "secret" not in str(caught.value)
-    assert "127.0.0.1" in str(caught.value)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ada:secret@127.0.0.1:1/x", "postgresql://ada@127.0.0.1:1/x?password=secret&sslpassword=secret",
+        "postgresql://ada:se/secret@127.0.0.1:1/x", "postgresql://ada:se@secret@127.0.0.1:1/x",
+        "postgresql://ada:secret@127.0.0.1:port/x", "postgresq://ada:secret@127.0.0.1/x",
+        "postgresql+psycopg2://ada:secret@127.0.0.1/x", "POSTGRESQL://ada:secret@127.0.0.1/x",
+        "postgresql:/ada:secret@127.0.0.1/x",
+    ],
+)  # fmt: skip
+def test_no_password_is_told(address):
+    """Not even where the address is mistyped, or the password has a character that has to be spelt out."""
+    for write in (False, True):
+        with pytest.raises((HistoryError, InvalidInputError)) as caught:
+            open_history(address, write=write)
+        assert "secret" not in str(caught.value)
+        assert "127.0.0.1" in str(caught.value)
+    assert "secret" not in DrainedStore(address, Origin("x")).place
 
 
 WRITER = [sys.executable, "-m", "tests.history.writer"]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 from tenure.model.problems import InputProblem, InvalidInputError
 
 SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
+
+
+_PASSWORDS: Final = re.compile(r"^(?P<user>[\w+.-]+:/+[^:@/?]*:).*(?=@)|(?P<named>[?&]\w*(?:password|secret)\w*=)[^&]*", re.I)
+"""Where passwords stand in an address, and what stands before: behind the user's name, up to the last @, or named."""
+
+
+def shown(address: str) -> str:
+    """Give an address for messages: without passwords, also where it is no address that can be read."""
+    return _PASSWORDS.sub(lambda found: f"{found['user'] or found['named']}***", address)
 
 
 def is_server(address: str) -> bool:
@@ -36,6 +46,8 @@ def wrong_file(path: str, *, new: bool) -> str:
         return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
     if "://" in path:
         return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
+    if path.lower().startswith(tuple(f"{kind}:/" for kind in SERVERS)):
+        return "is no address; write postgresql://USER@HOST/DATABASE, with two slashes before the user"
     if file.is_dir():
         return "is a folder; name a file in it"
     if new:
@@ -58,5 +70,5 @@ def new_file(address: str) -> str | None:
     path = file_of(address)
     problem = wrong_file(path, new=True)
     if problem:
-        raise InvalidInputError([InputProblem(path, 0, "", problem)])
+        raise InvalidInputError([InputProblem(shown(path), 0, "", problem)])
     return None if os.path.lexists(path) else path

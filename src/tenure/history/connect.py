@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from tenure.history.address import file_of, is_server, wrong_file
+from tenure.history.address import file_of, is_server, shown, wrong_file
 from tenure.history.errors import HistoryError, UnwritableError, line_of_error, meaning_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -29,12 +29,7 @@ _SILENCE: Final = {
 
 def place_of(address: str) -> str:
     """Give an address for messages: without a password."""
-    if not is_server(address):
-        return file_of(address)
-    try:
-        return make_url(address).render_as_string(hide_password=True)
-    except ArgumentError:
-        return "the history's address"
+    return shown(file_of(address))
 
 
 def connect(address: str, *, write: bool, new: bool) -> Engine:
@@ -51,7 +46,10 @@ def connect(address: str, *, write: bool, new: bool) -> Engine:
         url = make_url(address).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
         problem = "is no address; write FILE or postgresql://USER@HOST/DATABASE"
-        raise InvalidInputError([InputProblem("history", 0, "", problem)]) from None
+        raise InvalidInputError([InputProblem(shown(address), 0, "", problem)]) from None
+    if "@" in (url.host or ""):
+        problem = "is no address: a second @ stands before the host; in a password write %40 for @"
+        raise InvalidInputError([InputProblem(shown(address), 0, "", problem)])
     return _server(url, write=write)
 
 
@@ -69,7 +67,7 @@ def _server(url: URL, *, write: bool) -> Engine:
 def _file(path: str, *, write: bool, new: bool) -> Engine:
     problem = wrong_file(path, new=new)
     if problem:
-        raise InvalidInputError([InputProblem(path, 0, "", problem)])
+        raise InvalidInputError([InputProblem(shown(path), 0, "", problem)])
     if write and Path(path).exists() and not _may_write(Path(path)):
         raise HistoryError(path, "may only be read here; give the right to write it and its folder", temporary=True)
     mode = "ro" if not write else "rwc" if new else "rw"
