@@ -5,11 +5,14 @@ import io
 import json
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
 
 import tenure
+from tenure.history import open_history
+from tenure.history.record import Draft, Origin, key_of
 
 CLUSTER = """\
 apiVersion: tenure.dev/v1alpha1
@@ -258,3 +261,34 @@ def test_what_looks_after_a_history_makes_none(tmp_path, run_command, words):
     assert empty.read_bytes() == b""
     with closing(sqlite3.connect(other)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+
+
+def test_an_import_makes_no_history_of_what_is_no_export_and_says_where_it_makes_one(simulated, run_command, tmp_path):
+    """A mistyped name of either file is seen."""
+    store, exported = simulated[0], tmp_path / "all.jsonl"
+    made = tmp_path / "made.db"
+    (tmp_path / "wide.jsonl").write_text("{}", encoding="utf-16")
+    for source, told in (
+        ("missing.jsonl", "there is no such file"),
+        (store, "is a history itself; export it first"),
+        ("wide.jsonl", "is written in UTF-16; write it in UTF-8"),
+    ):
+        code, _, err = run_command("history", "import", tmp_path / source, "--history", made)
+        assert (code, told in err, made.exists()) == (1, True, False), err
+    assert run_command("history", "export", exported, "--history", store)[0] == 0
+    code, out, _ = run_command("history", "import", exported, "--history", made)
+    assert (code, f"{made} is a new history" in out) == (0, True)
+    assert "new history" not in run_command("history", "import", exported, "--history", made)[1]
+
+
+def test_pruning_counts_ages_from_now_where_the_last_record_is_of_a_clock_that_was_ahead(run_command, tmp_path):
+    """One record of the year 9999 takes nothing of today out."""
+    path, today = tmp_path / "history.db", time.time_ns() // 1000
+    drafts = [Draft(at, "leader", payload="{}", key=key_of(at)) for at in (today, 253_402_300_000_000_000)]
+    with open_history(str(path), write=True) as store:
+        store.append(Origin("c"), drafts)
+    assert run_command("history", "prune", "--history", path) == (0, "0 records taken out\n", "")
+    assert (
+        run_command("history", "prune", "--now", "9999-12-31T00:00:00Z", "--history", path)[1]
+        == "1 records taken out\n"
+    )

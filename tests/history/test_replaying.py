@@ -13,7 +13,7 @@ from tests.simulator.helpers import script, spec
 
 from tenure.history import open_history
 from tenure.history.replaying import recorded_days
-from tenure.history.simulation import PlanListener, SimulationRecords
+from tenure.history.simulation import PlanListener, SimulationRecords, write_simulation
 from tenure.history.submissions import submission
 from tenure.history.views import Stay, workload_of
 from tenure.history.who import Who
@@ -141,6 +141,22 @@ def test_a_replay_of_what_an_earlier_version_recorded_says_what_is_missing(savin
     code, _, err = run_command("replay", "--from", old)
     assert code == 0
     assert "checkpoints and grace periods of 3 of the 3 workloads are not recorded" in err
+
+
+def test_a_job_that_comes_and_ends_in_the_first_instant_is_played_again(tmp_path):
+    """It was there, so its replay has it as well, beside one that came with it and went on."""
+    models = [workload(name, tasks=1) for name in ("short", "long")]
+    log = script(
+        models, ("submit", 0, 0), ("submit", 0, 1), ("bind", 0, 0, 0, 0), ("bind", 0, 1, 0, 0), ("end", 0, 0, 0),
+        ("end", 60, 1, 0),
+    )  # fmt: skip
+    here = cluster(nodes=[node("n", cpu=4)], workloads=[])
+    with open_history(str(tmp_path / "h.db"), write=True) as store:
+        write_simulation(store, "test", here, log, outcomes_of(log), PlanListener(here.now))
+        first, last = store.span()
+        there, trace = recorded_days(store, first, last + 1)
+    assert there.workloads == ()
+    assert {job.workload.key: job.runtime for job in trace.jobs} == {models[0].key: 1, models[1].key: 60 * 1_000_000}
 
 
 def _exported(store, run_command, folder):

@@ -19,13 +19,18 @@ from tests.history.writer import HERE, NOVEMBER, life_of
 
 from tenure.history import open_history
 from tenure.history.exchange import export, import_file
-from tenure.history.retention import FORGOTTEN, forget_user, prune
+from tenure.history.record import Draft, Origin, key_of, payload_of
+from tenure.history.retention import FORGOTTEN, KEPT, forget_user, prune
 from tenure.history.rollup import HOUR
 from tenure.history.statement import BY, statement_of
-from tenure.model.duration import format_time
+from tenure.history.views import cluster_then
+from tenure.model.duration import DAY, format_time
 
 KILLS = tries(2, 40)
 NAMES = itertools.count()
+
+
+CLUSTER = {"nodes": [{"name": "n0", "allocatable": {"cpu": "4"}}], "queues": [{"name": "a"}]}
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +68,41 @@ def test_what_is_left_after_pruning_says_what_it_said(folder, world, data):
         first, last = store.span()
         limit = data.draw(st.integers(first, last))
         whole = limit + -limit % HOUR
-        before = statements(store, whole)
+        before, there = statements(store, whole), [cluster_then(store, at) for at in (limit, last)]
         gone = prune(store, limit, default=0)
         assert whole >= last or statements(store, whole) == before
+        assert [cluster_then(store, at) for at in (limit, last)] == there
         closes(store)
         assert prune(store, limit, default=0) == 0, f"{gone} records went, and then more"
+        assert not gone or store.span()[0] >= limit - limit % HOUR
         if first < whole < last:
             counted = Counted(world[0], log, whole - world[0].now)
             found = statement_of(store, whole, by="queue")
             told = {n: found.used[n] + found.lost[n] for n in found.used if found.used[n] + found.lost[n]}
             assert told == {name: amount for name, amount in counted.held.items() if amount}
             assert +Counter(found.lost) == +Counter(counted.lost)
+
+
+def test_what_runs_longer_than_records_are_kept_is_still_there_when_they_are_pruned(address):
+    """A service that came three years ago, and what came and ended then: of the one it stays said where it runs."""
+    with open_history(address, write=True) as store:
+        begin, now = NOVEMBER - 1095 * DAY, NOVEMBER
+        placed = payload_of(tasks=[["t-0", "n0", []]])
+        for number, (name, at) in enumerate([("default/serve", begin), ("default/batch", begin)]):
+            drafts = [
+                Draft(at, "submitted", name, "a", payload=payload_of(specs=[[1, {"cpu": 1000}]], tasks=1)),
+                Draft(at + 1, "started", name, "a", payload=placed),
+                Draft(begin + 2, "origin", payload=payload_of(cluster=CLUSTER)),
+                *([Draft(at + DAY, "ended", name, "a", payload="{}")] if number else []),
+                Draft(now, "leader", payload="{}"),
+            ]
+            store.append(Origin("c"), [d._replace(key=key_of(d.at, d.kind, d.workload)) for d in drafts])
+        before = cluster_then(store, now)
+        assert [w.key for w in before.workloads] == ["default/serve"]
+        assert prune(store, now) == 3
+        assert cluster_then(store, now) == before
+        assert store.span() == (now - KEPT - (now - KEPT) % HOUR, now)
+        assert prune(store, now) == 0
 
 
 @settings(max_examples=tries(5, 100), deadline=None)
@@ -101,6 +130,28 @@ def test_forgetting_a_user_changes_no_sum(folder, world):
         for row in users.values():
             row.key = FORGOTTEN if row.key == "ada" else row.key
         assert {row.key: row for row in users.values()} == forgotten
+
+
+def test_nothing_of_a_forgotten_name_stays_in_the_file_or_its_log(tmp_path):
+    """Neither in the runs of a user that a cluster lists, nor in labels of a plan's evictions, nor in free pages."""
+    path = tmp_path / "history.db"
+    listed = {
+        **CLUSTER, "finishedRuns": [{"queue": "a", "user": "ada-lovelace", "ran": ["1h"]}],
+        "evictions": [{"workload": "default/x", "task": "x-0", "labels": {"who": "ada-lovelace"}}],
+    }  # fmt: skip
+    drafts = [Draft(NOVEMBER, "origin", payload=payload_of(cluster=listed))]
+    drafts += [
+        Draft(NOVEMBER + n, "evicted", "default/x", "a", payload=payload_of(user="ada-lovelace", forUser="ben"))
+        for n in range(300)
+    ]
+    with open_history(str(path), write=True) as store, open_history(str(path)) as other:
+        store.append(Origin("c"), [d._replace(key=key_of(d.at, d.kind)) for d in drafts])
+        assert other.span() is not None
+        assert forget_user(store, "ada-lovelace") == 301
+        assert forget_user(store, "ada-lovelace") == 0
+        written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        assert b"ada-lovelace" not in written
+        assert b"ben" in written
 
 
 @settings(max_examples=tries(4, 60), deadline=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from tenure.cli.errors import DONE
@@ -55,11 +57,15 @@ def export(
 def bring(source: str, history: str | None) -> int:
     """Read an export (Parquet or lines of JSON) into the history; what is there already is not there twice."""
     from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
-    from tenure.history.exchange import import_file  # noqa: PLC0415
+    from tenure.history.exchange import check_export, import_file  # noqa: PLC0415
+    from tenure.model.problems import printable  # noqa: PLC0415
 
-    with open_history(given(history), write=True) as store:
+    address = given(history)
+    check_export(source)
+    with open_history(address, write=True) as store:
         found, new = import_file(store, source)
-    click.echo(f"{found:,} records read, {new:,} of them new")
+    where = f"; {printable(store.place)} is a new history" if store.is_new else ""
+    click.echo(f"{found:,} records read, {new:,} of them new{where}")
     return DONE
 
 
@@ -87,7 +93,7 @@ def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: st
         span = store.span()
         last = 0 if span is None else span[1]
         try:
-            at = last if now is None else instant(now, last)
+            at = min(last, time.time_ns() // 1000) if now is None else instant(now, last)
         except ValueError as error:
             raise click.UsageError(f"--now {error}") from None
         count = retention.prune(store, at, limits, default=default)

@@ -12,8 +12,14 @@ from tenure.model.problems import InputProblem, InvalidInputError
 SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 
 
-_PASSWORDS: Final = re.compile(r"^(?P<user>[\w+.-]+:/+[^:@/?]*:).*(?=@)|(?P<named>[?&]\w*(?:password|secret)\w*=)[^&]*", re.I)
+_PASSWORDS: Final = re.compile(
+    r"^(?P<user>[\w+.-]+:/+[^:@/?]*:).*(?=@)|(?P<named>[?&]\w*(?:password|secret)\w*=)[^&]*", re.IGNORECASE
+)
 """Where passwords stand in an address, and what stands before: behind the user's name, up to the last @, or named."""
+
+
+_ALMOST: Final = tuple(f"{kind}:/" for kind in SERVERS)
+"""How an address begins that lacks a slash."""
 
 
 def shown(address: str) -> str:
@@ -44,10 +50,8 @@ def wrong_file(path: str, *, new: bool) -> str:
     file = Path(path)
     if not path:
         return "no file is named; write FILE or postgresql://USER@HOST/DATABASE"
-    if "://" in path:
-        return f"{path.partition('://')[0]} is no kind of store; write FILE or postgresql://USER@HOST/DATABASE"
-    if path.lower().startswith(tuple(f"{kind}:/" for kind in SERVERS)):
-        return "is no address; write postgresql://USER@HOST/DATABASE, with two slashes before the user"
+    if "://" in path or path.lower().startswith(_ALMOST):
+        return "is no address of a store; write FILE or postgresql://USER@HOST/DATABASE"
     if file.is_dir():
         return "is a folder; name a file in it"
     if new:

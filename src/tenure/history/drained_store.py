@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from tenure.history import open_history
 from tenure.history.address import file_of, is_server
-from tenure.history.connect import place_of, translated
+from tenure.history.connect import place_of
 from tenure.history.errors import HistoryError
 from tenure.history.record import Draft, Origin
 from tenure.history.store import HistoryStore
@@ -92,5 +92,5 @@ class DrainedStore:
 
         SQLite would look for the log under the name that the file had, where it belongs to another file by now.
         """
-        with suppress(HistoryError), translated(store.place), closing(store.engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with suppress(HistoryError):
+            store.settle()

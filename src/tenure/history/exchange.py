@@ -7,6 +7,7 @@ from Parquet or lines is the same, key by key, so that nothing is there twice.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -17,7 +18,7 @@ from typing import IO, Any, Final
 from tenure.history.errors import HistoryError
 from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
-from tenure.history.store import IN_PARTS, HistoryStore
+from tenure.history.store import IN_PARTS, HistoryStore, set_begin
 from tenure.model.duration import format_time
 from tenure.model.files import part_of
 from tenure.model.problems import InputProblem, InvalidInputError
@@ -35,6 +36,8 @@ LOGS: Final = 1000
 
 MOST_LINE: Final = 16 * 1024 * 1024
 """Characters of one line that are read; the largest record is that of a cluster."""
+
+_SQLITE: Final = b"SQLite format 3\0"
 
 _TEXTS: Final = ("workload", "queue", "cause", "beneficiary")
 
@@ -190,6 +193,25 @@ def _pyarrow() -> tuple[Any, Any]:
 _WRITERS: Final = {"parquet": _write_parquet, "jsonl": _write_lines, "otlp": _write_otlp}
 
 
+def check_export(path: str) -> None:
+    """Refuse what cannot be read, before anything is made for it.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no file, or one of another kind.
+    """
+    if not Path(path).is_file():
+        raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
+    with Path(path).open("rb") as file:
+        begin = file.read(len(_SQLITE))
+    if begin == _SQLITE:
+        what = "is a history itself; export it first: tenure history export FILE.jsonl --history"
+        raise InvalidInputError([InputProblem(path, 0, "", f"{what} {path}")])
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInputError([InputProblem(path, 0, "", "is written in UTF-16; write it in UTF-8")])
+
+
 def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
     """Read an export into a store; gives how many records it holds, and how many of them were new.
 
@@ -200,18 +222,22 @@ def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
     HistoryError
         The store cannot be written.
     """
-    if not Path(path).is_file():
-        raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
+    check_export(path)
     read = _read_parquet if format_of(path) == "parquet" else _read_lines
     found = new = size = 0
+    first: int | None = None
     waiting: dict[Origin, list[Draft]] = {}
     for number, (origin, draft) in enumerate(read(path), 1):
         waiting.setdefault(origin, []).append(draft)
-        found, size = number, size + len(draft.payload)
+        found, size, first = number, size + len(draft.payload), draft.at if first is None else min(first, draft.at)
         if number % CHUNK == 0 or size >= CHUNK_TEXT:
             new += sum(store.append(whose, drafts) for whose, drafts in waiting.items())
             waiting, size = {}, 0
-    return found, new + sum(store.append(whose, drafts) for whose, drafts in waiting.items())
+    new += sum(store.append(whose, drafts) for whose, drafts in waiting.items())
+    if first is not None and new:
+        with store.writing() as connection:
+            set_begin(connection, first, earlier=True)
+    return found, new
 
 
 def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:

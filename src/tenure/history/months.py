@@ -39,13 +39,14 @@ def by_month(drafts: Iterable[Row]) -> Iterator[tuple[int, list[Row]]]:
             if found:
                 yield month_of(since), found
             month = month_of(draft[0])
-            since, until = month_start(month), _end_of(month)
+            since, until = month_start(month), month_end(month)
             found = []
         found.append(draft)
     if found:
         yield month_of(since), found
 
 
-def _end_of(month: int) -> int:
+def month_end(month: int) -> int:
+    """Give when a month is over, in µs since the epoch; the last that can be written never is."""
     following = next_month(month)
-    return month_start(following) if following < 1_000_000 else 1 << 63  # noqa: PLR2004  the year 10000
+    return month_start(following) if following < 1_000_000 else 1 << 62  # noqa: PLR2004  the year 10000

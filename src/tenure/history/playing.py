@@ -39,7 +39,7 @@ class _Played:
     def records(self) -> list[Draft]:
         """Give all records, numbered; the same plan gives the same ones."""
         plain = cluster_to_plain(self.cluster)
-        shown = encode({**plain, "workloads": []})
+        shown = encode({**plain, "workloads": [], "evictions": []})  # those have labels of pods: whose they were
         self.drafts.append(Draft(self.begin, "origin", payload=f'{{"by":"plan","cluster":{shown}}}'))
         for workload in self.cluster.workloads:
             self._known(workload)

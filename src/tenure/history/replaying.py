@@ -65,7 +65,7 @@ class RecordedRun:
 
 
 def recorded_days(store: HistoryStore, since: int, until: int) -> tuple[Cluster, Trace]:
-    """Give the cluster as it was at ``since``, and as a trace what came until ``until`` (µs since the epoch).
+    """Give the cluster as it was before ``since``, and as a trace what came from then until ``until`` (µs, left out).
 
     A workload that did not end runs, in the replay, for what it was expected to, or for ever where it said nothing.
     What it asks for is told by resource, with what it says of checkpoints and grace periods; constraints on nodes are
@@ -76,12 +76,12 @@ def recorded_days(store: HistoryStore, since: int, until: int) -> tuple[Cluster,
     HistoryError
         Nothing is known of the cluster at that time, or the store cannot be read.
     """
-    cluster = cluster_then(store, since)
+    cluster = cluster_then(store, since, before=True)
     if cluster is None:
         raise HistoryError(store.place, "does not say what cluster it is of, so it cannot be played again")
-    runs = _Runs(since, until, _said(store, since))
+    runs = _Runs(since, until, _said(store, since - 1))
     with store.reading() as connection:
-        for record, _ in store.scan(connection, Query(kinds=_TOLD, since=since + 1)):
+        for record, _ in store.scan(connection, Query(kinds=_TOLD, since=since)):
             runs.take(record)
     jobs = sorted((_job(record, runs.of[key], since) for key, record in runs.came.items()), key=_came_at)
     present = {w.key: needs for w in cluster.workloads if (needs := runs.of[w.key].needs) is not None}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, and_, delete, func, insert, select, update
 
-from tenure.history.months import month_start, next_month
+from tenure.history.months import month_end, month_start
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, USAGE, records_table
-from tenure.history.store import HistoryStore, months_of
+from tenure.history.store import HistoryStore, in_batches, months_of, set_begin
+from tenure.history.views import LIFE, present_at
 from tenure.model.duration import DAY
 
 KEPT: Final = 396 * DAY
@@ -20,6 +22,9 @@ KEPT: Final = 396 * DAY
 
 PERSONAL: Final = ("user", "forUser")
 """Fields of payloads that name a person."""
+
+EVICTIONS: Final = "evictions"
+"""The log of evictions of a cluster, with the labels of the pods; earlier versions wrote it for a plan."""
 
 FORGOTTEN: Final = "(forgotten)"
 """What stands where a user's name stood."""
@@ -29,8 +34,9 @@ def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, 
     """Take out what is older than it is to be kept; gives how many records went.
 
     Of usage whole hours go, so that the records that are left are those that the sums by the hour are made of. What the
-    cluster was when the oldest of what is left happened stays as well. So every statement of a time from which
-    everything is left says what it said before.
+    cluster was when the oldest of what is left happened stays as well, and of workloads that are still there then, when
+    they came and where they run. So every statement of a time from which everything is left says what it said before,
+    and so does a replay of it.
 
     Parameters
     ----------
@@ -50,14 +56,26 @@ def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, 
     """
     limits = {kind: now - (keep or {}).get(kind, default) for kind in KINDS}
     limits["usage"] -= limits["usage"] % HOUR
+    begin = min(limits.values())
     with store.reading() as connection:
         months = months_of(connection)
         limits["origin"] = _last_origin(connection, months, limits["origin"])
+        present = present_at(connection, max(limits[kind] for kind in LIFE) - 1)
     gone = 0
     for month in months:  # a transaction each: others may write between them
         with store.writing() as connection:
-            gone += _prune_month(connection, month, limits)
+            gone += _prune_month(connection, month, limits, _needed(connection, month, present))
+            set_begin(connection, begin)
     return gone
+
+
+def _needed(connection: Connection, month: int, present: Mapping[str, int]) -> list[int]:
+    """Give the numbers of a month's records that say where those are that are there since a time (µs), by name."""
+    c, found = records_table(month).c, []
+    for names in in_batches([name for name, since in present.items() if since < month_end(month)]):
+        query = select(c.id, c.workload, c.at).where(c.workload.in_(names), c.kind.in_(LIFE))
+        found += [row.id for row in connection.execute(query) if row.at >= present[row.workload]]
+    return found
 
 
 def _last_origin(connection: Connection, months: Sequence[int], limit: int) -> int:
@@ -70,22 +88,36 @@ def _last_origin(connection: Connection, months: Sequence[int], limit: int) -> i
     return limit
 
 
-def _prune_month(connection: Connection, month: int, limits: Mapping[str, int]) -> int:
+def _prune_month(connection: Connection, month: int, limits: Mapping[str, int], needed: Sequence[int]) -> int:
+    """Take out of a month what is too old, but for the records with the numbers that are ``needed``."""
     table = records_table(month)
-    end = month_start(next_month(month))
+    end = month_end(month)
     since, until = USAGE.c.since, USAGE.c.until
     connection.execute(delete(USAGE).where(since >= month_start(month), since < end, until <= limits["usage"]))
-    if end <= min(limits.values()):
+    if end <= min(limits.values()) and not needed:
         gone = connection.execute(select(func.count()).select_from(table)).scalar_one()
         table.drop(connection)
         connection.execute(delete(MONTHS).where(MONTHS.c.month == month))
         return int(gone)
-    gone = 0
-    for kind, limit in limits.items():
-        if limit > month_start(month):
-            old = table.c.at + table.c.value <= limit if kind == "usage" else table.c.at < limit
-            gone += connection.execute(delete(table).where(table.c.kind == kind, old)).rowcount
-    return int(gone)
+    old_ones = [
+        and_(table.c.kind == kind, table.c.at + table.c.value <= limit if kind == "usage" else table.c.at < limit)
+        for kind, limit in limits.items()
+        if limit > month_start(month)
+    ]
+    with _numbers(connection, needed) as kept:
+        deletions = (delete(table).where(old, table.c.id.not_in(select(kept.c.id))) for old in old_ones)
+        return sum(connection.execute(deletion).rowcount for deletion in deletions)
+
+
+@contextmanager
+def _numbers(connection: Connection, numbers: Sequence[int]) -> Iterator[Table]:
+    """Give a table of numbers, for as long as they are asked about: more of them than a question can name."""
+    table = Table("tenure_kept", MetaData(), Column("id", BigInteger, primary_key=True), prefixes=["TEMPORARY"])
+    table.create(connection, checkfirst=False)
+    if numbers:
+        connection.execute(insert(table), [{"id": number} for number in numbers])
+    yield table
+    table.drop(connection, checkfirst=False)
 
 
 def forget_user(store: HistoryStore, user: str) -> int:
@@ -104,12 +136,28 @@ def forget_user(store: HistoryStore, user: str) -> int:
     for month in months:
         table = records_table(month)
         with store.writing() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA secure_delete=ON")  # nothing of the name stays in free pages
             named = table.c.payload.contains(encode({"": user}).removeprefix('{"":').removesuffix("}"), autoescape=True)
             for row in connection.execute(select(table.c.id, table.c.payload).where(named)).all():
                 fields = json.loads(row.payload)
-                if user not in [fields.get(name) for name in PERSONAL]:
-                    continue
-                fields |= {name: FORGOTTEN for name in PERSONAL if fields.get(name) == user}
-                connection.execute(update(table).where(table.c.id == row.id).values(payload=encode(fields)))
-                changed += 1
+                without = _without(fields, user)
+                if without != fields:
+                    connection.execute(update(table).where(table.c.id == row.id).values(payload=encode(without)))
+                    changed += 1
+    store.settle()
     return changed
+
+
+def _without(value: Any, user: str, *, labels: bool = False) -> Any:
+    """Give plain data with something in place of a user's name: in fields that name one, and in ``labels`` of pods."""
+    if isinstance(value, list):
+        return [_without(one, user, labels=labels) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: FORGOTTEN
+        if found == user and (labels or name in PERSONAL)
+        else _without(found, user, labels=labels or name == EVICTIONS)
+        for name, found in value.items()
+    }

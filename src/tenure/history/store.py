@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Engine, Select, Table, func, insert, select, union_all
+from sqlalchemy import Connection, Engine, Select, Table, delete, func, insert, select, union_all
 
 from tenure.history import migrations
 from tenure.history.connect import connect, place_of, translated
@@ -18,7 +18,7 @@ from tenure.history.months import by_month, month_of, month_start
 from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
 from tenure.history.record import KINDS, SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
-from tenure.history.schema import MONTHS, SOURCES, records_table
+from tenure.history.schema import META, MONTHS, SOURCES, records_table
 from tenure.history.usage_table import write_sums
 
 AT_ONCE: Final = 20_000
@@ -29,6 +29,9 @@ IN_PARTS: Final = {"yield_per": 64}
 
 Few, because a record may be large: that of a cluster of 10,000 nodes has megabytes.
 """
+
+BEGIN: Final = "begin"
+"""Key of the time from which on a pruned store has what happened."""
 
 ASKED: Final = 500
 """Keys, or names of workloads, that are looked up in one question."""
@@ -72,6 +75,12 @@ class HistoryStore:
         """Give all connections back."""
         with translated(self.place):
             self.engine.dispose()
+
+    def settle(self) -> None:
+        """Bring what is in the log beside a file into the file itself; of a server nothing has to be brought."""
+        if self.engine.dialect.name == "sqlite":
+            with translated(self.place), closing(self.engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # -- transactions -----------------------------------------------------------------------------------------------
 
@@ -163,7 +172,10 @@ class HistoryStore:
             return _count(connection, query)
 
     def span(self) -> tuple[int, int] | None:
-        """Give the first and the last time of the store in µs; None where it is empty."""
+        """Give the first and the last time of the store in µs; None where it is empty.
+
+        Of a pruned one the first is that from which things were kept: what is older is only left because it is needed.
+        """
         with self.reading() as connection:
             months = months_of(connection)
             first, last = None, None
@@ -179,7 +191,10 @@ class HistoryStore:
                     ends = connection.execute(usage.order_by(table.c.at.desc()).limit(1000)).scalars().all()
                     last = max([last, *ends])
                     break
-        return None if first is None or last is None else (first, last)
+            begin = _begin(connection)
+        if first is None or last is None:
+            return None
+        return (max(first, begin) if begin is not None and begin <= last else first), last
 
     def has(self, draft: Draft) -> bool:
         """Whether a record is there."""
@@ -285,6 +300,23 @@ def _check_current(version: int | None, place: str) -> None:
     if found < SCHEMA:
         what = f"is of an earlier Tenure (schema {found}); bring it to the present one with: tenure history migrate"
         raise HistoryError(place, what)
+
+
+def _begin(connection: Connection) -> int | None:
+    found = connection.execute(select(META.c.value).where(META.c.key == BEGIN)).scalar()
+    return None if found is None else int(found)
+
+
+def set_begin(connection: Connection, at: int, *, earlier: bool = False) -> None:
+    """Note from when on (µs since the epoch) a store has what happened; what is older was taken out.
+
+    ``earlier``: only where it is known to have less.
+    """
+    known = _begin(connection)
+    if earlier and (known is None or known <= at):
+        return
+    connection.execute(delete(META).where(META.c.key == BEGIN))
+    connection.execute(insert(META).values(key=BEGIN, value=str(at)))
 
 
 def months_of(connection: Connection) -> list[int]:

@@ -58,14 +58,15 @@ def version_of_content(store: HistoryStore) -> str:
     return ";".join(f"{month}:{number or 0}" for month, number in marks)
 
 
-def cluster_then(store: HistoryStore, at: int) -> Cluster | None:
+def cluster_then(store: HistoryStore, at: int, *, before: bool = False) -> Cluster | None:
     """Give the cluster as it was at a time: nodes, queues, settings, and the workloads with their places.
 
     What tasks ask for is told by resource; constraints on nodes are not recorded. None where nothing is known of it.
+    ``before``: what happened to workloads at that very time has not happened yet.
     """
     with store.reading() as connection:
         origin = origin_at(store, connection, at)
-        stays = stays_at(store, connection, at)
+        stays = stays_at(store, connection, at - before)
     if origin is None:
         return None
     cluster = cluster_of({**origin, "now": format_time(at)}, store.place)
@@ -85,7 +86,7 @@ def origin_at(store: HistoryStore, connection: Connection, at: int) -> dict[str,
 
 def stays_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, Stay]:
     """Give by name the workloads that were there at a time; only their records are read."""
-    begins = _present(connection, at)
+    begins = present_at(connection, at)
     found: dict[str, Stay] = {}
     for names in in_batches(list(begins)):
         since = min(begins[name] for name in names)
@@ -95,7 +96,7 @@ def stays_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, 
     return found
 
 
-def _present(connection: Connection, at: int) -> dict[str, int]:
+def present_at(connection: Connection, at: int) -> dict[str, int]:
     """Give by name the workloads that may be there at a time, and since when (µs) their records count."""
     months = months_between(connection, None, at + 1)
     if not months:
