@@ -35,6 +35,26 @@ def test_the_example_says_in_words_what_the_change_does(run_command):
     assert re.search(r"queues\.language\.guaranteed\.nvidia\.com/gpu +8 +4\n", out)
 
 
+def test_what_queues_hold_is_in_the_units_of_all_other_output(diff, run_command, tmp_path):
+    """Millicores, bytes and whole GPUs with a rest in milli-GPU, as in the plans on both sides."""
+    parts = tmp_path / "cluster.yaml"
+    parts.write_text(
+        "apiVersion: tenure.dev/v1beta1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\n"
+        "nodes: [{name: n, allocatable: {cpu: 4, memory: 8Gi, nvidia.com/gpu: 4}}]\n"
+        "queues: [{name: a}]\nworkloads:\n"
+        "- {name: whole, queue: a, tasks: [{name: w, requests: {cpu: 1500m, memory: 1Gi, nvidia.com/gpu: 1}}]}\n"
+        "- {name: half, queue: a, tasks: [{name: h, gpuFraction: 500m}]}\n"
+    )
+    (tmp_path / "same.yaml").write_text(ON)
+    found = diff(tmp_path / "same.yaml", tmp_path / "same.yaml", "--cluster", parts)
+    held = {name: pair["new"] for queue in found["queues"] for name, pair in queue["held"].items()}
+    code, out, _ = run_command("plan", parts, "--format", "json")
+    assert code == 0
+    assert held == {name: amount for name, amount in json.loads(out)["queues"][0]["allocated"].items() if amount}
+    assert (held["cpu"], held["nvidia.com/gpu"], held["milliGpu"]) == (1500, 1, 500)
+    assert all(isinstance(amount, int) for amount in held.values())
+
+
 def test_the_other_way_round_it_says_the_opposite(diff):
     there, back = (diff(*pair, "--cluster", CLUSTER) for pair in ((TODAY, PROPOSED), (PROPOSED, TODAY)))
     assert there["evictions"]["new"] == back["evictions"]["old"] == 1

@@ -271,7 +271,7 @@ def test_an_import_makes_no_history_of_what_is_no_export_and_says_where_it_makes
     for source, told in (
         ("missing.jsonl", "there is no such file"),
         (store, "is a history itself; export it first"),
-        ("wide.jsonl", "is written in UTF-16; write it in UTF-8"),
+        ("wide.jsonl", "is UTF-16 text; save it as UTF-8"),
     ):
         code, _, err = run_command("history", "import", tmp_path / source, "--history", made)
         assert (code, told in err, made.exists()) == (1, True, False), err
@@ -292,3 +292,28 @@ def test_pruning_counts_ages_from_now_where_the_last_record_is_of_a_clock_that_w
         run_command("history", "prune", "--now", "9999-12-31T00:00:00Z", "--history", path)[1]
         == "1 records taken out\n"
     )
+
+
+WRONG = [
+    ("evicted", "lost", {"cpu": "x"}), ("evicted", "task", 5), ("started", "tasks", [["a"]]), ("started", "tasks", 2),
+    ("submitted", "specs", [[10**12, {}]]), ("submitted", "tasks", []), ("submitted", "expected", "long"),
+    ("submitted", "checkpoint", []), ("outcome", "start", None), ("outcome", "evictedAt", 10**30),
+    ("usage", "level", {"cpu": 1}), ("usage", "held", {"cpu": 1e300}), ("origin", "cluster", [1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), WRONG)
+def test_a_payload_that_is_not_what_records_have_is_refused_when_it_is_read(
+    simulated, run_command, tmp_path, kind, name, value
+):
+    """It names the line and the field; nothing that reads a history meets it."""
+    exported, odd = tmp_path / "all.jsonl", tmp_path / "odd.jsonl"
+    assert run_command("history", "export", exported, "--history", simulated[0])[0] == 0
+    lines = [json.loads(line) for line in exported.read_text().splitlines()]
+    number = next(n for n, line in enumerate(lines) if line["kind"] == kind)
+    lines[number]["payload"][name] = value
+    odd.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for words in (("report",), ("story", "default/long"), ("history", "import", odd)):
+        where = tmp_path / "new.db" if words[0] == "history" else odd
+        code, _, err = run_command(*words, "--history", where)
+        assert (code, err.startswith(f"{odd}:{number + 1}: payload.{name}: ")) == (1, True), err

@@ -11,6 +11,7 @@ from tenure.model.load import load_cluster, load_settings
 from tenure.model.problems import InvalidInputError
 from tenure.model.report import MAX_PROBLEMS
 from tenure.model.source import MAX_JSON, MAX_YAML, read_document, read_documents
+from tenure.simulator.trace import read_trace
 
 AT_ONCE = 60.0
 """Seconds of the processor, on any machine and beside any load; what is not refused at once takes many minutes."""
@@ -141,7 +142,17 @@ def test_bytes_that_are_no_text_name_their_line(tmp_path):
         2,
         "byte 0xff is not UTF-8; save the file as UTF-8 text",
     )
-    assert "not UTF-8" in message_of(written(tmp_path, GOOD.encode("utf-16")))[2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_text_in_characters_of_several_bytes_says_what_it_is_and_what_would_be_right(tmp_path, encoding):
+    found = message_of(written(tmp_path, GOOD.encode(encoding)))
+    name = "UTF-32" if encoding == "utf-32" else "UTF-16"
+    assert found[::2] == (1, f"is {name} text; save it as UTF-8")
+    trace = tmp_path / "jobs.swf"
+    trace.write_bytes("; MaxProcs: 4\n1 0 0 10 1 -1 -1 1 10 -1 1 1 1 -1 -1 -1 -1 -1\n".encode(encoding))
+    with pytest.raises(InvalidInputError, match=f"is {name} text; save it as UTF-8"):
+        read_trace(trace)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tests.simulator.trace_samples import (
@@ -168,6 +169,17 @@ def test_cancelled_by_a_user_is_one_state(tmp_path):
 def test_only_a_part_of_a_dated_log_is_kept_counted_from_its_first_submission(tmp_path):
     path, _ = SAMPLES["sacct"].write(tmp_path)
     assert [job.record for job in read_trace(path, start_s=120, end_s=600).jobs] == ["102_1", "103"]
+
+
+def test_dates_of_sacct_of_which_only_some_have_an_offset_are_noted(tmp_path):
+    """One that has none is read as UTC, hours beside the others where those are not."""
+    plain, _ = SAMPLES["sacct"].write(tmp_path)
+    assert not any("offset" in note for note in read_trace(plain).notes)
+    mixed, alike = tmp_path / "mixed.txt", tmp_path / "alike.txt"
+    mixed.write_text(SACCT.replace("2024-01-05T10:01:00", "2024-01-05T10:01:00+01:00"))
+    alike.write_text(re.sub(r"(2024-\S\S-\S\ST\d\d:\d\d:\d\d)", r"\1+01:00", SACCT))
+    assert any("have no offset from UTC and are read as if they were UTC" in n for n in read_trace(mixed).notes)
+    assert read_trace(alike) == read_trace(plain)
 
 
 def test_output_of_sacct_with_separators_at_the_ends_of_lines_is_the_same(tmp_path):

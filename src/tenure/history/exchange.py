@@ -7,7 +7,6 @@ from Parquet or lines is the same, key by key, so that nothing is there twice.
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import json
@@ -18,8 +17,10 @@ from typing import IO, Any, Final
 from tenure.history.errors import HistoryError
 from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
+from tenure.history.shapes import EARLIEST, LATEST, wrong_field
 from tenure.history.store import IN_PARTS, HistoryStore, set_begin
 from tenure.model.duration import format_time
+from tenure.model.encoding import wide_encoding
 from tenure.model.files import part_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -208,8 +209,9 @@ def check_export(path: str) -> None:
     if begin == _SQLITE:
         what = "is a history itself; export it first: tenure history export FILE.jsonl --history"
         raise InvalidInputError([InputProblem(path, 0, "", f"{what} {path}")])
-    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InvalidInputError([InputProblem(path, 0, "", "is written in UTF-16; write it in UTF-8")])
+    told = wide_encoding(begin)
+    if told is not None:
+        raise InvalidInputError([InputProblem(path, 1, "", f"is {told} text; save it as UTF-8")])
 
 
 def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
@@ -276,6 +278,10 @@ def checked(fields: dict[str, Any], path: str, number: int) -> tuple[Origin, Dra
     wrong = _wrong(fields)
     if wrong is not None:
         raise InvalidInputError([InputProblem(path, number, wrong[0], wrong[1])])
+    told = fields["payload"]
+    wrong = wrong_field(fields["kind"], json.loads(told) if isinstance(told, str) else told)
+    if wrong is not None:
+        raise InvalidInputError([InputProblem(path, number, f"payload.{wrong[0]}", wrong[1])])
     try:
         payload = _in_one_form(fields)
     except (ValueError, RecursionError):
@@ -299,8 +305,6 @@ def _in_one_form(fields: Mapping[str, Any]) -> str:
 
 
 _LARGEST: Final = 1 << 62
-_LATEST: Final = 253_402_300_799_000_000
-"""The end of the year 9999, in µs since the epoch."""
 
 
 def _wrong(fields: dict[str, Any]) -> tuple[str, str] | None:
@@ -333,7 +337,7 @@ def _is_key(value: Any) -> bool:
 
 
 _CHECKS: Final = (
-    ("at", _whole(-_LATEST // 5, _LATEST), "is no time in µs since the epoch"),
+    ("at", _whole(EARLIEST, LATEST), "is no time in µs since the epoch"),
     ("value", _whole(-_LARGEST, _LARGEST), "is no whole number in range"),
     ("sequence", _whole(-_LARGEST, _LARGEST), "is no whole number in range"),
     *((name, _is_text, "is no text") for name in ("cluster", "pool", "plan")),

@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import IO, cast
 
 from tenure.model.document import Document
+from tenure.model.encoding import decoded
 from tenure.model.interruptible import read_interruptibly
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -61,7 +62,7 @@ def read_documents(path: str | FilePath) -> tuple[Document, ...]:
 
     """
     name = str(path)
-    text = _decode(name, _read_bytes(name))
+    text = decoded(name, _read_bytes(name))
     documents = _parse(name, text)
     if not documents or all(document.value == {} for document in documents):
         raise _fault(name, "is empty; a file begins with 'apiVersion: tenure.dev/v1beta1'")
@@ -145,15 +146,6 @@ def _up_to(start: bytes, stream: IO[bytes], limit: int) -> bytes | None:
         chunks.append(chunk)
         size += len(chunk)
     return b"".join(chunks) if size <= limit else None
-
-
-def _decode(name: str, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-        raise InvalidInputError([InputProblem(name, line, "", message)]) from None
 
 
 def _fault(name: str, message: str) -> InvalidInputError:

@@ -12,7 +12,7 @@ from tenure.engine.plan import Pending
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.queue import Queue
 from tenure.model.records import RecordKind, fields_of, record_of
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU, plain_amounts
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase
 from tenure.playthrough import PlayThrough
@@ -87,16 +87,22 @@ def plan_diff(old: PlayThrough, new: PlayThrough, every: int) -> dict[str, Any]:
     found = _effects(
         [side.evictions for side in sides], [side.lost for side in sides], [side.waits for side in sides], []
     )
-    held = [{view.name: _held(view.allocated) for view in side.played.queues} for side in sides]
+    held = [
+        {view.name: plain_amounts({r: n for r, n in view.allocated.items() if n}) for view in side.played.queues}
+        for side in sides
+    ]
     for queue in found["queues"]:
-        queue["held"] = _pairs([side.get(queue["name"], {}) for side in held], 0.0)
+        queue["held"] = _pairs([side.get(queue["name"], {}) for side in held], 0)
     workloads = _workloads(*sides)
     return {**found, "workloads": workloads, "differs": _differs(found) or bool(workloads)}
 
 
-def _held(allocated: Mapping[str, int]) -> dict[str, float]:
-    """Give what a queue holds in whole GPUs and cores, and in the model's units else."""
-    return {r: n / MILLI if r in (CPU, GPU) else float(n) for r, n in allocated.items() if n}
+def _whole(queue: Mapping[str, Any], resource: str) -> dict[str, float] | None:
+    """Give what a queue holds of a resource on both sides, in whole GPUs and cores; None where it holds none."""
+    held = queue.get("held", {})
+    parts = [(held.get(GPU), 1), (held.get(MILLI_GPU), MILLI)] if resource == GPU else [(held.get(resource), MILLI)]
+    there = [(pair, unit) for pair, unit in parts if pair is not None]
+    return {side: sum(pair[side] / unit for pair, unit in there) for side in ("old", "new")} if there else None
 
 
 class _PlayedSide:
@@ -287,7 +293,7 @@ def _said_queue(queue: Mapping[str, Any]) -> list[str]:
         word = "longer" if change > 0 else "less"
         said.append(f"{queue['name']} waits {duration(abs(change))} {word} on average")
     for resource, noun in ((GPU, "GPU"), (CPU, "core")):
-        held = queue.get("held", {}).get(resource)
+        held = _whole(queue, resource)
         if held is not None and (change := round(held["new"] - held["old"], 3)):
             said.append(f"{queue['name']} holds {abs(change):,g} {noun}s {_more(change)} at the end")
             break
@@ -374,7 +380,7 @@ def _rows(diff: Mapping[str, Any]) -> list[list[str]]:
     for queue in diff["queues"]:
         add(f"{queue['name']}: mean wait", queue["wait_s"], duration)
         for resource in (GPU, CPU):
-            if (pair := queue.get("held", {}).get(resource)) is not None:
+            if (pair := _whole(queue, resource)) is not None:
                 add(f"{queue['name']}: {resource} held at the end", pair, number)
         add(f"{queue['name']}: workloads without a known start", queue["withoutStart"], number)
     return rows

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from tenure.simulator.traces.columns import TraceTable, column, needed
-from tenure.simulator.traces.dates import MISSING, date_micros, length_micros
+from tenure.simulator.traces.dates import MISSING, DateReader, date_micros, length_micros
 from tenure.simulator.traces.logged import NO_END, RULES, LoggedJob, LoggedTrace
 from tenure.simulator.traces.numbers import micros
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat
@@ -90,23 +90,24 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     problems = ProblemList(source)
     trace = LoggedTrace(source, options, "sacct", dated=True)
     jobs: dict[str, _Job] = {}
+    dates = DateReader()
     if _is_json(source):
         for row in json_rows(source, lower(JOBS.names), problems):
-            _take(row, jobs, trace)
+            _take(row, jobs, trace, dates)
         notes: tuple[str, ...] = ()
     else:
         layout = TableLayout(_separator(source), quoted=False, any_case=True, missing=MISSING)
         table = TraceTableReader(source, JOBS, problems, layout=layout, mapping=options.mapping)
         for row in table.rows():
-            _take(row, jobs, trace)
+            _take(row, jobs, trace, dates)
         notes = table.notes()
     problems.raise_if_any()
     for job in jobs.values():
         trace.add(_joined(job))
-    return trace.trace(notes)
+    return trace.trace((*notes, *dates.notes()))
 
 
-def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace) -> None:
+def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace, dates: DateReader) -> None:
     """Take a line into account."""
     trace.records += 1
     text = row.text("jobid")
@@ -121,8 +122,8 @@ def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace) -> None:
     if state == "REVOKED":
         trace.drop(REVOKED)
         return
-    submitted = row.need("submit", date_micros, 0)
-    start, end = row.value("start", date_micros, None), _end(row)
+    submitted = row.need("submit", dates.micros, 0)
+    start, end = row.value("start", dates.micros, None), _end(row, dates)
     if start is not None and end is None and state not in GOES_ON and row.ok:
         trace.drop(NO_END)
         return
@@ -144,9 +145,9 @@ def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace) -> None:
     part.runs.ran(start, end)
 
 
-def _end(row: TableRow) -> int | None:
+def _end(row: TableRow, dates: DateReader) -> int | None:
     """Give when a run ended; where its end is missing, from how long it took."""
-    end = row.value("end", date_micros, None)
+    end = row.value("end", dates.micros, None)
     start = row.value("start", date_micros, None)
     if end is not None or start is None or (row.text("state").split() or [""])[0].upper() in GOES_ON:
         return end

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
+from tenure.model.encoding import decoded
 from tenure.model.interruptible import read_interruptibly
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -57,11 +58,7 @@ class TraceSource:
         InvalidInputError
             It is not UTF-8; the first line that is not is named.
         """
-        try:
-            return self.data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = self.data.count(b"\n", 0, error.start) + 1
-            raise InvalidInputError([self.problem(line, "not text: a trace is a UTF-8 text file")]) from error
+        return decoded(self.name, self.data)
 
     def lines(self) -> Iterator[str]:
         """Give the lines of `text` one after the other, each with its end, without a second copy of all of it."""
