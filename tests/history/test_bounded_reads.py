@@ -160,8 +160,8 @@ def days_by_hand(store, since, until):
         for record, _ in store.scan(connection, Query(kinds=("submitted", "started", "evicted", "ended"))):
             if record.kind == "submitted":
                 runs[record.workload] = RecordedRun(record.payload)
-                came |= {record.workload} if since < record.at < until else set()
-            elif record.at > since:
+                came |= {record.workload} if since <= record.at < until else set()
+            elif record.at >= since:
                 runs[record.workload].take(record)
     return runs, came
 

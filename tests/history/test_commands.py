@@ -317,3 +317,16 @@ def test_a_payload_that_is_not_what_records_have_is_refused_when_it_is_read(
         where = tmp_path / "new.db" if words[0] == "history" else odd
         code, _, err = run_command(*words, "--history", where)
         assert (code, err.startswith(f"{odd}:{number + 1}: payload.{name}: ")) == (1, True), err
+
+
+def test_names_that_are_no_text_are_refused_or_spelt_out(simulated, run_command, tmp_path):
+    """As a system gives them of bytes that are not UTF-8."""
+    store, _, (_, trace, _, file, *_) = simulated
+    for words in (("story", "a\udcff"), ("history", "forget", "--user", "\udcff")):
+        code, _, err = run_command(*words, "--history", store)
+        assert (code, "is no text in UTF-8" in err) == (2, True), err
+    odd, made = tmp_path / "\udcff.csv", tmp_path / "odd.db"
+    shutil.copy(trace, odd)
+    assert run_command("simulate", odd, "--cluster", file, "--history", made)[0] == 0
+    with open_history(str(made)) as found:
+        assert [origin.cluster for origin in found.info().origins] == ["\\udcff.csv"]

@@ -7,7 +7,7 @@ import time
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import given, opened, reads_history
+from tenure.cli.history_option import given, opened, reads_history, recorded_name
 
 
 @click.group()
@@ -110,6 +110,7 @@ def forget(user: str, history: str | None) -> int:
     from tenure.history.retention import forget_user  # noqa: PLC0415
     from tenure.model.problems import printable  # noqa: PLC0415
 
+    recorded_name(user, "--user")
     with open_history(given(history), write=True, new=False) as store:
         count = forget_user(store, user)
     click.echo(f"{count:,} records no longer name {printable(user)}")

@@ -49,6 +49,19 @@ def given(history: str | None) -> str:
     return history
 
 
+def recorded_name(name: str, what: str) -> str:
+    """Give a name that is looked for in a history.
+
+    Raises
+    ------
+    click.UsageError
+        It is no text, so no history has it.
+    """
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise click.UsageError(f"{what}: {name!r} is no text in UTF-8, so no history names it")
+    return name
+
+
 @contextmanager
 def opened(history: str | None) -> Iterator[HistoryStore]:
     """Open the history that a command reads: a store, or an export, which is read into a store of its own first."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import opened, reads_history
+from tenure.cli.history_option import opened, reads_history, recorded_name
 
 if TYPE_CHECKING:
     from tenure.explanation.explain import Story
@@ -35,7 +35,7 @@ def story(workload: str, form: str, limit: int, most_waits: int, history: str | 
     from tenure.history.waits import waits_of  # noqa: PLC0415
     from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
-    name = workload if "/" in workload else f"default/{workload}"
+    name = recorded_name(workload if "/" in workload else f"default/{workload}", "NS/NAME")
     with opened(history) as store:
         records = store.story(name, limit=limit)
         if not records:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.engine.plan import PlanStep
 from tenure.history.meter import UsageMeter, capacity_records
-from tenure.history.record import Draft, Origin, encode, payload_of
+from tenure.history.record import Draft, encode, named_after, payload_of
 from tenure.history.simulation import in_order, numbered
 from tenure.history.store import HistoryStore
 from tenure.history.submissions import submission
@@ -140,4 +140,4 @@ def write_play(store: HistoryStore, name: str, played: PlayThrough, cycles: int,
     HistoryError
         The store cannot be written.
     """
-    return store.append(Origin(name), _Played(played, cycles, every).records())
+    return store.append(named_after(name), _Played(played, cycles, every).records())

@@ -47,6 +47,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from json.encoder import encode_basestring
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 VERSION: Final = 1
@@ -116,6 +117,11 @@ class Origin:
 
     cluster: str
     pool: str = ""
+
+
+def named_after(path: str) -> Origin:
+    """Give the origin that is named after a file; what of its name is no text is spelt out."""
+    return Origin(Path(path).name.encode("utf-8", "backslashreplace").decode())
 
 
 def key_of(*parts: object) -> bytes:

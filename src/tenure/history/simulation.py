@@ -8,7 +8,6 @@ from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tenure import __version__
@@ -18,7 +17,7 @@ from tenure.history import open_history
 from tenure.history.errors import HistoryError
 from tenure.history.meter import capacity_records
 from tenure.history.plans import PlanChronicle
-from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, payload_of, quoted
+from tenure.history.record import Draft, DraftRow, Origin, encode, made_draft, named_after, payload_of, quoted
 from tenure.history.rollup import Rollup, UsageRow
 from tenure.history.submissions import SubmissionWriter
 from tenure.history.usage_columns import UsageColumns
@@ -410,7 +409,7 @@ def write_simulation(
     with collector_paused():
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = numbered(made.records(), made.prefix())
-    origin = Origin(Path(trace).name, "")
+    origin = named_after(trace)
     there = store.span() is not None
     if there and not store.has(drafts[0]):
         raise HistoryError(store.place, _other(store, origin))
@@ -430,7 +429,7 @@ def write_simulation_file(
     with collector_paused():
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = made.records()
-        if write_whole(path, Origin(Path(trace).name, ""), numbered_rows(drafts, made.prefix()), made.hours()):
+        if write_whole(path, named_after(trace), numbered_rows(drafts, made.prefix()), made.hours()):
             count_as_old()
             return len(drafts)
     with open_history(path, write=True) as store:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
+from tenure.model.duration import parse_duration
 from tenure.model.resources import CPU, GPU
 from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
 from tenure.report.figure import figure
@@ -141,13 +144,37 @@ def sweep_page(rows: Sequence[SweepRow]) -> str:
     parts = []
     if settings:
         parts = [
-            section(f"{measure.title} by {settings[0]}", "", figure(_plot(measure, settings[0], groups, axes)))
+            section(
+                f"{measure.title} by {settings[0]}",
+                told_of_distances(axes[settings[0]]),
+                figure(_plot(measure, settings[0], groups, axes)),
+            )
             for measure in measures_of(rows)
         ]
     headings, lines = _table(rows)
     cells = [[Cell(text, right=number) for text, (_, number) in zip(line, headings, strict=True)] for line in lines]
     told = section("All figures", "Means over seeds", html_table([Cell(h, right=n) for h, n in headings], cells))
     return page("Sweep", lead, [*parts, told], style=CURVE_STYLE)
+
+
+def told_of_distances(values: Sequence[Value]) -> str:
+    """Say that values stand at equal distances which they do not have, so that nobody reads a slope; else nothing."""
+    amounts = [_amount(value) for value in values]
+    known = [amount for amount in amounts if amount is not None]
+    steps = [later - earlier for earlier, later in pairwise(known)]
+    if len(known) < len(values) or all(math.isclose(step, steps[0]) for step in steps):
+        return ""
+    return "The values stand at equal distances, which they do not have: how steep a line is says nothing."
+
+
+def _amount(value: Value) -> float | None:
+    """Give what a value amounts to, a number or a duration; None where it is neither."""
+    for read in (float, parse_duration):
+        try:
+            return float(read(str(value)))
+        except ValueError:
+            continue
+    return None
 
 
 def _listed(axes: Mapping[str, Sequence[Value]]) -> str:
