@@ -24,7 +24,7 @@ PERSONAL: Final = ("user", "forUser")
 """Fields of payloads that name a person."""
 
 EVICTIONS: Final = "evictions"
-"""The log of evictions of a cluster, with the labels of the pods; earlier versions wrote it for a plan."""
+"""The eviction log of a cluster, with the labels of the pods; earlier versions wrote it for a plan."""
 
 FORGOTTEN: Final = "(forgotten)"
 """What stands where a user's name stood."""

@@ -158,7 +158,7 @@ def sweep_page(rows: Sequence[SweepRow]) -> str:
 
 
 def told_of_distances(values: Sequence[Value]) -> str:
-    """Say that values stand at equal distances which they do not have, so that nobody reads a slope; else nothing."""
+    """Say that values stand at equal distances which they do not have; else nothing."""
     amounts = [_amount(value) for value in values]
     known = [amount for amount in amounts if amount is not None]
     steps = [later - earlier for earlier, later in pairwise(known)]
