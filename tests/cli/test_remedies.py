@@ -302,15 +302,10 @@ def test_what_has_to_stand_where_its_other_tasks_do_is_told_so():
     nodes = [node("a", cpu=4, labels={"zone": "a"}), node("b", cpu=4, labels={"zone": "b"})]
     found = cluster(nodes, work)
     (reason,) = next(p.reasons for p in play(found).pending)
-    assert (
-        reason.message
-        == "a node would take its task, but none under one value of zone together with those that are placed"
-    )
+    assert reason.message == "0 of 2 nodes fit: 1 another zone than that of its group, 1 insufficient cpu"
     said = helps(found, "w")[1][0]
-    assert (
-        said == "room for its task on a node that admits it, under one value of zone, the one of those that are placed"
-    )
-    assert "NoRoomTogether" in codes(with_node(found, cpu=4, labels={"zone": "b"}), "w")
+    assert "one node that admits it (without this obstacle: another zone than that of its group)" in said
+    assert "NoNodeFits" in codes(with_node(found, cpu=4, labels={"zone": "b"}), "w")
     assert not codes(with_node(found, cpu=4, labels={"zone": "a"}), "w") - {"UnknownStart"}
 
 
