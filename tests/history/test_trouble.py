@@ -19,6 +19,7 @@ from tests.history.worlds import MINUTE
 from tests.history.writer import written
 
 from tenure.history import open_history
+from tenure.history.connect import name_of
 from tenure.history.drained_store import DrainedStore
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
@@ -353,3 +354,16 @@ def test_a_writer_killed_again_and_again_writes_each_record_once(address):
         found = statement_of(store, by="queue")
     counted = sum(d.kind == "usage" for d in written())
     assert found.used["cpu"] + found.lost["cpu"] == counted * 1000 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("runs/run.db", "runs/run.db"), ("sqlite:///run.db", "run.db"), ("postgresql://history/runs", "runs"),
+        ("postgresql://me:secret@history/runs", "runs"), ("postgresql://history/runs?user=me&password=secret", "runs"),
+        ("postgresql://history/runs?password=secret@x/y", "runs"), ("postgresql://me:secret@history", "a database"),
+    ],
+)  # fmt: skip
+def test_a_history_is_called_by_a_name_without_who_logs_in_there(address, name):
+    """The console shows it on every page."""
+    assert name_of(address) == name

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import time
 from contextlib import suppress
 from types import ModuleType
 
@@ -12,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tenure.web.app import application
 from tenure.web.guard import LOOPBACK, host_of
+from tenure.web.in_time import InTimeProtocol
 from tenure.web.server import LARGEST_HEAD, configured
 
 
@@ -88,13 +90,64 @@ def test_a_header_that_is_too_long_is_refused(client):
     assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"GET / HTTP/1.1\r\nhost: loc",
+     b"POST /api/v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"],
+)  # fmt: skip
+def test_who_begins_a_request_and_does_not_end_it_is_let_go(client, begun, monkeypatch):
+    """Else 2000 such connections, for which nobody has to log in, would keep everybody out."""
+    monkeypatch.setattr(InTimeProtocol, "sent_seconds", 1.0)
+    host, port = client.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as stream:
+        stream.sendall(begun)
+        with suppress(ConnectionError):
+            while stream.recv(4096):
+                pass
+    assert client.get("/healthz").status_code == 200
+
+
+def test_who_does_not_read_an_answer_is_let_go(client, monkeypatch):
+    monkeypatch.setattr(InTimeProtocol, "read_seconds", 1.0)
+    host, port = client.address.removeprefix("http://").split(":")
+    asked = b"GET /api/v1/series?points=2000 HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with socket.socket() as stream:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stream.settimeout(20)
+        stream.connect((host, int(port)))
+        for _ in range(100):
+            stream.sendall(asked)
+        time.sleep(3)
+        with suppress(ConnectionError):
+            got = 0
+            while more := len(stream.recv(65_536)):
+                got += more
+            assert got < 100 * 80_000  # it ends before all of it
+
+
+def test_a_connection_that_waits_for_its_answer_or_its_next_request_stays(client, monkeypatch):
+    monkeypatch.setattr(InTimeProtocol, "sent_seconds", 0.5)
+    host, port = client.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as stream:
+        for _ in range(2):
+            stream.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            time.sleep(1)
+            assert stream.recv(4096).startswith(b"HTTP/1.1 200")
+        stream.sendall(b"GET /changes HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        time.sleep(1)
+        assert b"event: version" in stream.recv(4096)
+        stream.settimeout(1)
+        with pytest.raises(TimeoutError):
+            stream.recv(4096)
+
+
 def test_headers_are_bounded_whatever_else_is_installed(monkeypatch):
     """Of itself uvicorn takes httptools where it is there, which bounds no header, and any WebSocket library."""
     for name in ("httptools", "websockets", "wsproto"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     config = configured(Starlette())
     config.load()
-    assert config.http_protocol_class is H11Protocol
+    assert issubclass(config.http_protocol_class, H11Protocol)
     assert config.ws_protocol_class is None
 
 

@@ -53,6 +53,19 @@ def connect(address: str, *, write: bool, new: bool) -> Engine:
     return _server(url, write=write)
 
 
+def name_of(address: str) -> str:
+    """Give what a history may be called before everybody: its file, or its database alone.
+
+    A server's address may have a user and a password before its host, and also behind a question mark.
+    """
+    if not is_server(address):
+        return file_of(address)
+    try:
+        return make_url(address).database or "a database"
+    except (ArgumentError, ValueError):
+        return "a database"
+
+
 def _server(url: URL, *, write: bool) -> Engine:
     options = {"connect_timeout": 5, "options": "-c statement_timeout=60000 -c lock_timeout=10000", **_SILENCE}
     try:

@@ -69,13 +69,14 @@ def _is(fields: Mapping[str, Any], one: str, several: str) -> str:
 def _for(record: HistoryRecord) -> str:
     """What was done to other workloads for the workload whose story it is."""
     fields = record.payload
-    task = f"{fields.get('task')}{' and {} more'.format(fields['others']) if fields.get('others') else ''}"
+    more = f" and {fields['others']} more" if fields.get("others") else ""
     where = f" on {fields['node']}" if fields.get("node") else ""
+    task = f" ({fields['task']}{more}{where})" if fields.get("task") else ""
     verb = {
         "evicted": "was evicted for it", "noticed": "was told to go for it", "shadow": "would be evicted for it",
         "planned": "is to go for it", "failed": "was to go for it, and stays", "withdrawn": "need not go for it",
     }  # fmt: skip
-    text = f"{record.workload} ({task}{where}) {verb.get(record.kind, record.kind)} by {record.cause}"
+    text = f"{record.workload}{task} {verb.get(record.kind, record.kind)} by {record.cause}"
     return f"{text}, which lost {_amounts(fields.get('lost', {}))}" if fields.get("lost") else text
 
 

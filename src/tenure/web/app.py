@@ -201,7 +201,7 @@ class ConsoleApp:
 
     def _trouble(self, request: Request, viewer: Viewer, status: int, message: str) -> Response:
         look = Looked(self.console, self.console.picture(), viewer)
-        body = self._render("trouble.html", request, look, {"message": viewer.told(message), "status": status})
+        body = self._render("trouble.html", request, look, {"message": look.told(message), "status": status})
         return Response(body, status_code=status, media_type="text/html")
 
     # -- the API ------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class ConsoleApp:
         try:
             asked = api.plan_asked(request.headers.get("content-type", ""), await _body(request))
             look = self._look({}, viewer, api.LONGEST_WAIT)
-            found = await self._aside(lambda: look.played("plan", asked.overrides, asked.additions))
+            found = await self._aside(lambda: look.plan(asked.overrides, asked.additions))
         except AskedError as error:
             return _refused(400, str(error))
         except api.TooLargeError as error:
@@ -262,14 +262,14 @@ class ConsoleApp:
         except api.WrongKindError as error:
             return _refused(415, str(error))
         except WrongError as error:
-            return JSONResponse({"error": viewer.told("; ".join(error.lines)),
-                                 "problems": [viewer.told(line) for line in error.lines]}, status_code=422)  # fmt: skip
+            return JSONResponse({"error": look.told("; ".join(error.lines)),
+                                 "problems": [look.told(line) for line in error.lines]}, status_code=422)  # fmt: skip
         except BusyError as error:
             return _refused(503, str(error))
         if found is None:
             why = f"this could not be played: {look.failed[0]}" if look.failed else "this takes too long"
             return _refused(503, f"{why}; ask again in a moment, or for less")
-        return JSONResponse(api.narrowed(found, viewer))
+        return JSONResponse(api.narrowed(found, look))
 
     async def _aside(self, does: Callable[[], T]) -> T:
         """Do in a thread what may take long."""

@@ -17,9 +17,10 @@ from tenure.web.source import (
     UseSeries,
     WaitLine,
     chosen,
+    shown_to,
 )
-from tenure.web.still import StillSource, seen
-from tenure.web.viewer import Viewer
+from tenure.web.still import StillSource
+from tenure.web.viewer import EVERYTHING, Viewer
 
 SILENT: Final = 10 * 60_000_000
 """µs without any record after which somebody should look; use by queue is recorded every minute."""
@@ -55,13 +56,13 @@ class BothSource:
         """Give those that were recorded, and those of the cluster's own log that are not recorded yet."""
         recorded = self.past.span()[1]
         later = (line for line in self.live.log() if line.at > recorded)
-        return chosen((line for line in (*self.past.log(), *later) if seen(line, viewer)), query)
+        return chosen(shown_to(viewer, (*self.past.log(), *later)), query)
 
-    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
         """Tell what was recorded of a workload, and what the cluster knows of what came after."""
-        found = self.past.story(key, limit, at)
+        found = self.past.story(key, limit, at, viewer)
         last = self.past.span()[1] if found else 0
-        return [*found, *(line for line in self.live.story(key, limit, at) if line.at > last)][-limit:]
+        return [*found, *(line for line in self.live.story(key, limit, at, viewer) if line.at > last)][-limit:]
 
     def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give who took its room as recorded; where nothing is recorded yet, as the cluster tells."""

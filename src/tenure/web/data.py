@@ -19,6 +19,7 @@ from tenure.model.resources import CPU, GPU, MEMORY, MILLI, plain_amounts
 from tenure.report.plan_rows import all_moves
 from tenure.web.console import Console
 from tenure.web.kept_order import SortKey
+from tenure.web.own_changes import own_changes
 from tenure.web.picture import (
     ENDED,
     FOREIGN,
@@ -62,6 +63,10 @@ class Looked:
         """Whether all that was asked for is there, so that it would look the same again."""
         return not (self.late or self.failed)
 
+    def told(self, text: str) -> str:
+        """Give a sentence in which nothing is named that the viewer does not see."""
+        return self.viewer.told(text, self.picture.nodes)
+
     def evictions(self, query: EvictionQuery) -> EvictionPage:
         """Give evictions as they were known at the moment."""
         return self.console.source.evictions(replace(query, at=self.at), self.viewer)
@@ -71,11 +76,21 @@ class Looked:
         try:
             found = self.console.ask(self.picture, task, *arguments, wait=self.wait)
         except FailedError as error:
-            self.failed.append(str(error) if self.viewer.sees_all else error.kind)
+            self.failed.append(str(error) if self.viewer.sees_everything else error.kind)
             return error.last
         if found is None:
             self.late.append(task)
         return found
+
+    def plan(self, overrides: Sequence[str], additions: Sequence[Any]) -> Any | None:
+        """Give what the next cycle of a changed copy would do; None where that takes too long, or failed.
+
+        Raises
+        ------
+        WrongError
+            What was asked for cannot be, or is not the viewer's to ask.
+        """
+        return self.played("plan", *own_changes(self.viewer, self.picture.lines, overrides, additions))
 
 
 def moment(look: Looked) -> Plain:
@@ -109,7 +124,7 @@ def overview(look: Looked) -> Plain:
         "allocated": plain_amounts(_sum(picture.queues.values())),
         "waits": [_wait(line) for line in look.console.source.waits(viewer, 5, look.at)],
         "evictions": {"day": day.total, "sums": [_cause_sum(one) for one in day.sums],
-                      "latest": [eviction(line, viewer) for line in day.lines]},
+                      "latest": [eviction(line, look) for line in day.lines]},
         "over": [one for one in _balance(found["queues"]) if one["by"] > 0],
         "under": [one for one in _balance(found["queues"]) if one["by"] < 0],
         "alerts": alerts(look), "settled": found["settled"],
@@ -347,7 +362,7 @@ def workload(look: Looked, key: str) -> Plain | None:
     if not viewer.sees(key):
         return None
     line = look.picture.lines.get(key)
-    story = source.story(key, MOST_PER_PAGE, look.at)
+    story = source.story(key, MOST_PER_PAGE, look.at, viewer)
     if line is None and not story:
         return None
     told = look.played("explain", key) if line is not None else None
@@ -358,15 +373,15 @@ def workload(look: Looked, key: str) -> Plain | None:
         **moment(look), **known,
         "settled": line is None or told is not None,
         "placeInOrder": _place(shares, key),
-        "summary": "" if told is None else viewer.told(told["summary"]),
-        "reasons": [] if told is None else [_redacted(reason, viewer) for reason in told["reasons"]],
-        "whatItTakes": [] if told is None else [viewer.told(text) for text in told["whatItTakes"]],
+        "summary": "" if told is None else look.told(told["summary"]),
+        "reasons": [] if told is None else [_redacted(reason, look) for reason in told["reasons"]],
+        "whatItTakes": [] if told is None else [look.told(text) for text in told["whatItTakes"]],
         "estimatedStart": None if told is None else told["estimatedStart"],
         "placement": [] if model is None else [
             {"task": task.name, "node": task.node if viewer.nodes else None, "devices": list(task.devices),
              "phase": str(task.phase)} for task in model.tasks[:MOST_PER_PAGE]],
         "story": [{"at": format_time(one.at), "kind": one.kind, "cause": one.cause or None,
-                   "for": viewer.named(one.whom), "message": viewer.told(one.message)} for one in story],
+                   "for": viewer.named(one.whom), "message": look.told(one.message)} for one in story],
         "takers": [_taker(one, viewer) for one in source.takers(key, 20, look.at)],
     }  # fmt: skip
 
@@ -377,12 +392,12 @@ def _place(shares: Plain | None, key: str) -> Plain | None:
     return {"place": shares["order"].index(key) + 1, "of": len(shares["order"])}
 
 
-def _redacted(reason: Plain, viewer: Viewer) -> Plain:
+def _redacted(reason: Plain, look: Looked) -> Plain:
     """Give an obstacle; its numbers name others only to those who see everything."""
-    if viewer.sees_all:
+    if look.viewer.sees_everything:
         return reason
     kept = {key: value for key, value in reason.items() if isinstance(value, int | float)}
-    return {"code": reason["code"], "message": viewer.told(reason["message"]), **kept}
+    return {"code": reason["code"], "message": look.told(reason["message"]), **kept}
 
 
 def _taker(taker: Taker, viewer: Viewer) -> Plain:
@@ -502,13 +517,14 @@ def evictions(look: Looked, query: EvictionQuery) -> Plain:
     if look.viewer.sees(query.workload or None) and look.viewer.sees(query.beneficiary or None):
         found = look.evictions(query)  # nobody finds out a name by asking for it
     return {
-        **moment(look), "evictions": [eviction(line, look.viewer) for line in found.lines], "total": found.total,
+        **moment(look), "evictions": [eviction(line, look) for line in found.lines], "total": found.total,
         "limit": query.limit, "offset": query.offset, "sums": [_cause_sum(one) for one in found.sums],
     }  # fmt: skip
 
 
-def eviction(line: EvictionLine, viewer: Viewer) -> Plain:
+def eviction(line: EvictionLine, look: Looked) -> Plain:
     """One eviction; of two workloads the one that the viewer does not see is not named."""
+    viewer = look.viewer
     sees = viewer.sees(line.workload)
     return {
         "at": format_time(line.at), "workload": viewer.named(line.workload), "queue": line.queue,
@@ -517,7 +533,7 @@ def eviction(line: EvictionLine, viewer: Viewer) -> Plain:
         "to": line.to if viewer.nodes else None, "cost": line.cost,
         "lost": None if line.lost is None else dict(line.lost),
         "gained": None if line.gained is None else dict(line.gained),
-        "paid": line.paid, "how": line.how, "reason": viewer.told(line.reason),
+        "paid": line.paid, "how": line.how, "reason": look.told(line.reason),
     }  # fmt: skip
 
 
@@ -528,7 +544,7 @@ def _cause_sum(one: Any) -> Plain:
 
 def moves(look: Looked, drain: str | None) -> Plain | None:
     """What emptying a node, or making room, would move; None where there is no such node, or it is not for them."""
-    if not look.viewer.sees_all or (drain is not None and drain not in look.picture.nodes):
+    if not look.viewer.sees_everything or (drain is not None and drain not in look.picture.nodes):
         return None
     plan = look.played("moves", drain)
     found = [] if plan is None else all_moves(plan)
@@ -539,33 +555,38 @@ def moves(look: Looked, drain: str | None) -> Plain | None:
 # -- plans -----------------------------------------------------------------------------------------------------------
 
 
-def narrowed(plan: Plain, viewer: Viewer) -> Plain:
+def narrowed(plan: Plain, look: Looked) -> Plain:
     """Give of a plan what the viewer sees: their own workloads, and of others only the sums of queues."""
-    if viewer.sees_all:
+    viewer = look.viewer
+    if viewer.sees_everything:
         return plan
-    steps = [_step(one, viewer) for one in plan["steps"] if viewer.sees(one["workload"])]
     return {
         "now": plan["now"],
-        "steps": steps,
-        "shadow": [_step(one, viewer) for one in plan["shadow"] if viewer.sees(one["workload"])],
+        "steps": [_step(one, look) for one in plan["steps"] if viewer.sees(one["workload"])],
+        "shadow": [_step(one, look) for one in plan["shadow"] if viewer.sees(one["workload"])],
         "pending": [
-            {**one, "reasons": [_redacted(reason, viewer) for reason in one["reasons"]]}
+            {**one, "reasons": [_redacted(reason, look) for reason in one["reasons"]]}
             for one in plan["pending"] if viewer.sees(one["workload"])
         ],
         "refused": [
-            {**one, "for": viewer.named(one["for"]), "message": viewer.told(one["message"])}
-            for one in plan["refused"] if viewer.sees(one["workload"])
+            {**one, "workload": look.told(one["workload"]), "for": viewer.named(one["for"]),
+             "message": look.told(one["message"])}
+            for one in plan["refused"] if any(viewer.sees(key) for key in one["workload"].split(", "))
         ],
         "requeue": {"nominations": [], "skipped": [], "committed": 0, "rolledBack": 0},
         "quota": [], "quotaEvents": [], "moves": [], "queues": plan["queues"], "warnings": [],
     }  # fmt: skip
 
 
-def _step(step: Plain, viewer: Viewer) -> Plain:
+_OF_NODES: Final = frozenset({"node", "to", "devices", "claims", "volumes"})
+"""What of a step says where it is, or which devices and volumes there."""
+
+
+def _step(step: Plain, look: Looked) -> Plain:
     kept = dict(step)
     if "for" in kept:
-        kept["for"] = viewer.named(kept["for"])
-        kept["reason"] = viewer.told(kept["reason"])
-    if not viewer.nodes:
-        kept |= {"node": None, "devices": []}
+        kept["for"] = look.viewer.named(kept["for"])
+        kept["reason"] = look.told(kept["reason"])
+    if not look.viewer.nodes:
+        kept = {name: value for name, value in kept.items() if name not in _OF_NODES} | {"node": None, "devices": []}
     return kept

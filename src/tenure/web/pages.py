@@ -68,7 +68,7 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
     offset = asked.number("offset", 0, 10_000_000)
     found = data.queues(look, limit=100, offset=offset)
     outlook = look.played("outlook")
-    plan = None if outlook is None else data.narrowed(outlook, look.viewer)
+    plan = None if outlook is None else data.narrowed(outlook, look)
     return "queues.html", {
         "found": found, "main": main, "resources": resources(look), "colors": colors_of(picture),
         "bars": bars(found["queues"], main), "plan": plan, "most": _STEPS,
@@ -191,7 +191,7 @@ def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
     )  # fmt: skip
     query = eviction_query(asked, 100)
     plan = None if look.console.source.kind == "history" else look.played("outlook")
-    plan = None if plan is None else data.narrowed(plan, look.viewer)
+    plan = None if plan is None else data.narrowed(plan, look)
     planned = [] if plan is None else [*plan["steps"], *({**one, "shadow": True} for one in plan["shadow"])]
     return "evictions.html", {
         "found": data.evictions(look, query), "query": query, "sorts": SORTS, "paid": PAID, "how": HOW,
@@ -240,17 +240,17 @@ def whatif(look: Looked, _: object, pairs: list[tuple[str, str]]) -> tuple[str, 
     base = look.played("outlook")
     if changes:
         try:
-            result = look.played("plan", [c.text for c in changes if c.kind == "set"],
-                                 [c.workload for c in changes if c.kind == "add"])  # fmt: skip
+            result = look.plan([c.text for c in changes if c.kind == "set"],
+                               [c.workload for c in changes if c.kind == "add"])  # fmt: skip
             late = result is None
         except WrongError as error:
-            wrong = [look.viewer.told(line) for line in error.lines]
+            wrong = [look.told(line) for line in error.lines]
     shown = None if result is None or base is None else difference(
-        data.narrowed(base, look.viewer), data.narrowed(result, look.viewer))  # fmt: skip
+        data.narrowed(base, look), data.narrowed(result, look))  # fmt: skip
     picture = look.picture
     return "whatif.html", {
         "found": data.moment(look), "changes": changes, "wrong": wrong, "late": late, "shown": shown,
-        "result": None if result is None else data.narrowed(result, look.viewer), "most": _STEPS,
+        "result": None if result is None else data.narrowed(result, look), "most": _STEPS,
         "queues": [name for name, _, _ in data.tree(picture)][:1000], "resources": resources(look),
         "bars": [] if shown is None else bars(shown["queues"], picture.main), "main": picture.main,
         "colors": colors_of(picture), "without": without, "GPU": GPU, "CPU": CPU,

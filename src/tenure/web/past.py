@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, Final
 
 from tenure.history import open_history
+from tenure.history.connect import name_of
 from tenure.history.lives import life_of
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
@@ -42,9 +43,9 @@ from tenure.web.source import (
     UseSeries,
     WaitLine,
     chosen,
+    shown_to,
 )
-from tenure.web.still import seen
-from tenure.web.viewer import Viewer
+from tenure.web.viewer import A_NODE, EVERYTHING, Viewer
 
 LARGE: Final = 2_000_000
 """Records of workloads that are gone through at most: of more, those of the last days."""
@@ -67,6 +68,8 @@ MOST_EVICTIONS: Final = 50_000
 
 REREAD: Final = 10.0
 """Seconds after which a store that has changed is gone through again."""
+
+_OF_A_TASK: Final = frozenset({"task", "others", "node", "to"})
 
 WEIGHTED: Final = "weighted"
 """Stands for amounts of several resources, added up by their weights."""
@@ -113,7 +116,7 @@ class PastSource:
     kind = "history"
 
     def __init__(self, address: str) -> None:
-        self.name = address.rpartition("@")[2].rpartition("/")[2] if "://" in address else address
+        self.name = name_of(address)
         self._store = open_history(address)
         self._lock = threading.RLock()
         self._looking = threading.Lock()
@@ -236,7 +239,7 @@ class PastSource:
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions, of very many the newest."""
-        return chosen((line for line in self.log() if seen(line, viewer)), query)
+        return chosen(shown_to(viewer, self.log()), query)
 
     def log(self) -> list[EvictionLine]:
         """Give all evictions, of very many the newest."""
@@ -260,14 +263,14 @@ class PastSource:
                     break
         return _with_gains(evicted, outcomes)
 
-    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
         """Tell everything that happened to a workload."""
         found = []
         for record in told_together(self._store.story(key, limit=limit, newest=True, until=_after(at))):
             own = record.workload == key
             kind = record.kind if own or record.kind != "evicted" else "made room"
             whom = record.beneficiary if own else record.workload
-            found.append(StoryLine(record.at, kind, sentence(record, key), record.cause or "", whom))
+            found.append(StoryLine(record.at, kind, sentence(_as_seen(record, viewer), key), record.cause or "", whom))
         return found
 
     def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
@@ -318,6 +321,21 @@ class PastSource:
         self._closed = True
         with self._looking:
             self._store.close()
+
+
+def _as_seen(record: HistoryRecord, viewer: Viewer) -> HistoryRecord:
+    """Give a record without the tasks of workloads, and without the nodes, that a viewer does not see."""
+    fields = dict(record.payload)
+    if not viewer.sees(record.workload):
+        fields = {name: value for name, value in fields.items() if name not in _OF_A_TASK}
+    if not viewer.nodes:
+        placed = fields["tasks"] if isinstance(fields.get("tasks"), list) else ()
+        nodes = {str(fields[name]) for name in ("node", "to") if fields.get(name)} | {str(one[1]) for one in placed}
+        nodes.update(*(name.split(", ") for name in list(nodes)))
+        fields = {k: viewer.told(v, nodes) if isinstance(v, str) else v for k, v in fields.items()}
+        fields |= {name: A_NODE for name in ("node", "to") if fields.get(name)}
+        fields |= {"tasks": [(one[0], A_NODE) for one in placed]} if placed else {}
+    return record._replace(payload=fields)
 
 
 def _after(at: int | None) -> int | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol, Self
 
 from tenure.history.takers import Taker
 from tenure.web.picture import Picture
-from tenure.web.viewer import Viewer
+from tenure.web.viewer import ANOTHER, EVERYTHING, Viewer
 
 Sorted = Literal["at", "lost", "gained", "cost", "workload", "cause"]
 
@@ -191,8 +191,11 @@ class ConsoleSource(Protocol):
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of which the viewer may see the victim or the beneficiary."""
 
-    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
-        """Give what happened to a workload, in order; of more than ``limit`` the last."""
+    def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
+        """Give what happened to a workload, in order; of more than ``limit`` the last.
+
+        Tasks and nodes that the viewer does not see are not named in it.
+        """
 
     def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give who took or holds the room that a workload waits or waited for, the most telling first."""
@@ -208,6 +211,24 @@ class ConsoleSource(Protocol):
 
     def close(self) -> None:
         """Let go of what is held."""
+
+
+def shown_to(viewer: Viewer, lines: Iterable[EvictionLine]) -> Iterator[EvictionLine]:
+    """Give those of which a viewer sees the victim or the beneficiary; the other one is not named.
+
+    What they do not see is taken away before anything is sorted, so that no order tells of it.
+    """
+    if viewer.sees_all:
+        yield from lines
+        return
+    for line in lines:
+        victim, winner = viewer.sees(line.workload), viewer.sees(line.beneficiary)
+        if victim and winner:
+            yield line
+        elif victim:
+            yield line._replace(beneficiary=ANOTHER)
+        elif winner and line.beneficiary is not None:
+            yield line._replace(workload=ANOTHER, task="")
 
 
 def chosen(lines: Iterable[EvictionLine], query: EvictionQuery) -> EvictionPage:

@@ -22,8 +22,9 @@ from tenure.web.source import (
     UseSeries,
     WaitLine,
     chosen,
+    shown_to,
 )
-from tenure.web.viewer import Viewer
+from tenure.web.viewer import EVERYTHING, Viewer
 
 _HOUR = 3_600_000_000
 _RUNS = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
@@ -71,7 +72,7 @@ class StillSource:
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of the log."""
-        return chosen((line for line in self.log() if seen(line, viewer)), query)
+        return chosen(shown_to(viewer, self.log()), query)
 
     def log(self) -> Iterable[EvictionLine]:
         """Give all evictions that are known."""
@@ -79,7 +80,7 @@ class StillSource:
         for entry in picture.cluster.evictions:
             yield line_of(entry, picture)
 
-    def story(self, key: str, limit: int, at: int | None = None) -> list[StoryLine]:
+    def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
         """Tell what the cluster knows of a workload's past."""
         picture = self.picture(at)
         workload = picture.workloads.get(key)
@@ -90,7 +91,8 @@ class StillSource:
                 found.append(StoryLine(entry.at, "evicted", f"{entry.task} was evicted{whom}",
                                        entry.cause, entry.beneficiary))  # fmt: skip
             elif entry.beneficiary == key:
-                found.append(StoryLine(entry.at, "made room", f"{entry.task} of {entry.workload} was evicted for it",
+                task = entry.task if viewer.sees(entry.workload) else "a task"
+                found.append(StoryLine(entry.at, "made room", f"{task} of {entry.workload} was evicted for it",
                                        entry.cause, entry.workload))  # fmt: skip
         return sorted(found, key=lambda line: line.at)[-limit:]
 
@@ -188,11 +190,6 @@ def _by_arrival(line: WorkloadLine) -> tuple[bool, int, str]:
 
 def _by_wait(line: WorkloadLine) -> tuple[bool, int, str]:
     return not _started(line), -_waited(line), line.key
-
-
-def seen(line: EvictionLine, viewer: Viewer) -> bool:
-    """Whether a viewer sees who was evicted, or for whom."""
-    return viewer.sees(line.workload) or (line.beneficiary is not None and viewer.sees(line.beneficiary))
 
 
 def line_of(entry: Eviction, picture: Picture) -> EvictionLine:
