@@ -142,6 +142,10 @@ def test_a_session_is_begun_by_a_token_and_ended_by_logging_out(ask, installed):
     cookie = answer.headers["set-cookie"]
     assert "httponly" in cookie.lower()
     assert "samesite=strict" in cookie.lower()
+    assert "secure" not in cookie.lower()
+    by_tls = {"x-forwarded-proto": "https"}
+    answer = ask("/login", method="POST", fields={"token": token}, encode_multipart=False, headers=by_tls)
+    assert "secure" in answer.headers["set-cookie"].lower()  # an Ingress speaks TLS with the browser
     session = {"cookie": cookie.partition(";")[0]}
     assert names(ask("/api/v1/workloads", headers=session)) == {"red/red-runs", "red/red-waits"}
     elsewhere = {**session, "origin": "https://evil.example"}

@@ -173,3 +173,29 @@ def test_nothing_is_changed_by_asking(client):
     before = get(client, "overview")
     client.post("/api/v1/plan", json={"set": ["queue.a.max.nvidia.com/gpu=0"]})
     assert get(client, "overview") == before
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/workloads?state=waiting&state=running", "state"), ("/?at=&at=2026-01-01T00:00:00Z", "at"),
+     ("/whatif?set=now%3D1&at=&at=", "at"), ("/workloads/team-b/late?name=team-b/longest", "name"),
+     ("/api/v1/workloads?limit=1&limit=2", "limit")],
+)  # fmt: skip
+def test_what_stands_there_twice_is_refused(client, path, name):
+    """One of the two would be ignored."""
+    answer = client.get(path)
+    assert answer.status_code == 400
+    assert f"{name} stands there twice" in answer.text
+
+
+def test_several_changes_are_no_repetition(client):
+    assert client.get("/whatif?set=queue.a.priority%3D1&set=queue.b.priority%3D1").status_code == 200
+
+
+def test_a_page_about_a_moment_that_cannot_be_read_leads_to_the_newest(client):
+    """Else each of its links leads to the same page."""
+    page = client.get("/queues?at=tomorrowish")
+    assert page.status_code == 400
+    assert "?at=" not in page.text
+    assert 'href="/workloads"' in page.text
+    assert "?at=2026" in client.get("/workloads?at=2026-11-20T10:00:00Z&state=odd").text

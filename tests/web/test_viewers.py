@@ -192,6 +192,7 @@ def test_a_story_from_a_history_names_neither_tasks_of_others_nor_nodes(tmp_path
         ])  # fmt: skip
     source = PastSource(made)
     try:
+        assert source.namespaces() == {"team-a", "team-b"}
         told = [FEW.told(line.message) for line in source.story(mine, 10, None, FEW)]
     finally:
         source.close()
@@ -201,6 +202,13 @@ def test_a_story_from_a_history_names_neither_tasks_of_others_nor_nodes(tmp_path
         "started after 1s, on borrowed room, on a node",
         f"task mine-0 evicted from {A_NODE} by preempt for {ANOTHER}, losing 0.28 core-hours: it is taken from a node",
     ]
+
+
+def test_namespaces_of_which_only_the_past_tells_are_known():
+    """About these it is asked as well what a viewer may see."""
+    ended = replace(small(), workloads=())
+    assert StillSource(ended, "").namespaces() == {"team-a", "team-b"}
+    assert StillSource(replace(small(), evictions=()), "").namespaces() == {"team-a", "team-b"}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
-from tenure.web.asked import AskedError, RequestParameters
+from tenure.web.asked import AskedError, RequestParameters, no_repeats
 from tenure.web.at_once import FinishedFirst
 from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
@@ -30,8 +30,9 @@ from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
 from tenure.web.guard import LOOPBACK, Guard
 from tenure.web.openapi import document
 from tenure.web.player import BusyError, WrongError
+from tenure.web.turns import Turns
 from tenure.web.viewer import EVERYTHING, Viewer
-from tenure.web.whatif import canonical
+from tenure.web.whatif import CHANGES, canonical
 from tenure.web.words import address
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -66,6 +67,7 @@ class ConsoleApp:
         self.pages = FinishedAnswers(PAGE_THREADS, "console-pages")
         self.answers = FinishedAnswers(ANSWER_THREADS, "console-answers")
         self.streams = 0
+        self._turns = Turns()
         self._watch = ChangeWatch(console)
         self._others = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-others")
         self._reviews = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-reviews")
@@ -146,7 +148,8 @@ class ConsoleApp:
     async def _workload_page(self, request: Request) -> Response:
         key = f"{request.path_params['namespace']}/{request.path_params['name']}"
         given = {**dict(request.query_params), "name": key}
-        return await self._shown(request, "/workloads", pages.workload, given, [])
+        pairs = [*request.query_params.multi_items(), ("name", key)]
+        return await self._shown(request, "/workloads", pages.workload, given, pairs)
 
     async def _shown(
         self, request: Request, path: str, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]]
@@ -154,12 +157,13 @@ class ConsoleApp:
         viewer = await self._whose(request)
         if isinstance(viewer, Response):
             return viewer
-        viewer = viewer.unnamed
+        user, viewer = viewer.name, viewer.unnamed
         try:
+            no_repeats(pairs, CHANGES if path == "/whatif" else ())
             if path == "/whatif" and (filled := canonical(pairs)) is not None:
                 return RedirectResponse(filled, status_code=303)
             key = self._key(request.scope, viewer)
-            found = await self.pages.get(key, lambda: self._made(request, view, given, pairs, viewer))
+            found = await self._given(self.pages, key, user, lambda: self._made(request, view, given, pairs, viewer))
         except (AskedError, WrongError, BusyError) as error:
             status, message = 503 if isinstance(error, BusyError) else 400, str(error)
             return await self._aside(lambda: self._trouble(request, viewer, status, message))
@@ -181,7 +185,7 @@ class ConsoleApp:
         return Looked(self.console, self.console.picture(at), viewer, at, wait)
 
     def _render(self, template: str, request: Request, look: Looked, context: Mapping[str, Any]) -> bytes:
-        at = request.query_params.get("at") or None
+        at = context.get("at", request.query_params.get("at") or None)
 
         def link(path: str | None, **parameters: Any) -> str | None:
             return None if path is None else address(path, **{"at": at, **parameters})
@@ -201,7 +205,8 @@ class ConsoleApp:
 
     def _trouble(self, request: Request, viewer: Viewer, status: int, message: str) -> Response:
         look = Looked(self.console, self.console.picture(), viewer)
-        body = self._render("trouble.html", request, look, {"message": look.told(message), "status": status})
+        told = {"message": look.told(message), "status": status, "at": _moment_asked(request)}
+        body = self._render("trouble.html", request, look, told)
         return Response(body, status_code=status, media_type="text/html")
 
     # -- the API ------------------------------------------------------------------------------------------------------
@@ -225,12 +230,11 @@ class ConsoleApp:
         if isinstance(viewer, Response):
             return viewer
         given = dict(request.query_params)
-        if len(given) < len(request.query_params.multi_items()):
-            return _refused(400, "a parameter stands there twice; each may stand there once")
-        viewer = viewer.unnamed
+        user, viewer = viewer.name, viewer.unnamed
         key = self._key(request.scope, viewer)
         try:
-            found = await self.answers.get(key, lambda: self._json(made, given, viewer))
+            no_repeats(request.query_params.multi_items())
+            found = await self._given(self.answers, key, user, lambda: self._json(made, given, viewer))
         except AskedError as error:
             return _refused(400, str(error))
         except BusyError as error:
@@ -254,7 +258,8 @@ class ConsoleApp:
         try:
             asked = api.plan_asked(request.headers.get("content-type", ""), await _body(request))
             look = self._look({}, viewer, api.LONGEST_WAIT)
-            found = await self._aside(lambda: look.plan(asked.overrides, asked.additions))
+            async with self._turns.of(viewer.name):
+                found = await self._aside(lambda: look.plan(asked.overrides, asked.additions))
         except AskedError as error:
             return _refused(400, str(error))
         except api.TooLargeError as error:
@@ -270,6 +275,16 @@ class ConsoleApp:
             why = f"this could not be played: {look.failed[0]}" if look.failed else "this takes too long"
             return _refused(503, f"{why}; ask again in a moment, or for less")
         return JSONResponse(api.narrowed(found, look))
+
+    async def _given(
+        self, answers: FinishedAnswers, key: Hashable, user: str, make: Callable[[], FinishedAnswer | None]
+    ) -> FinishedAnswer | None:
+        """Give an answer that is there, or has been begun; else let it be made when it is the user's turn."""
+        found = await answers.found(key)
+        if found is not None:
+            return found
+        async with self._turns.of(user):
+            return await answers.get(key, make)
 
     async def _aside(self, does: Callable[[], T]) -> T:
         """Do in a thread what may take long."""
@@ -324,6 +339,14 @@ def _unchanging(body: bytes, kind: str) -> Response:
 def _refused(status: int, message: str) -> Response:
     headers = {"retry-after": "2"} if status == 503 else None  # noqa: PLR2004  HTTP's own number
     return JSONResponse({"error": message}, status_code=status, headers=headers)
+
+
+def _moment_asked(request: Request) -> str | None:
+    """Give the moment in an address, None where none can be read: links of a page that says so lead to the newest."""
+    text = request.query_params.get("at", "")
+    with suppress(AskedError):
+        return text if RequestParameters({"at": text}, {"at"}).time("at") is not None else None
+    return None
 
 
 async def _body(request: Request) -> bytes:

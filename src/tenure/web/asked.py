@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from tenure.model.duration import format_time, parse_time
@@ -14,6 +15,20 @@ LONGEST: Final = 300
 
 class AskedError(Exception):
     """Something in a request does not do; the sentence names it and says what would."""
+
+
+def no_repeats(given: Iterable[tuple[str, str]], several: Collection[str] = ()) -> None:
+    """Refuse parameters that stand there twice, but for those of which there may be ``several``.
+
+    Raises
+    ------
+    AskedError
+        One does; taking one of the two would ignore what else was asked for.
+    """
+    found = Counter(name for name, _ in given if name not in several)
+    twice = [name for name, count in found.items() if count > 1]
+    if twice:
+        raise AskedError(f"{twice[0][:40]} stands there twice; it may stand there once")
 
 
 class RequestParameters:

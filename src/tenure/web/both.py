@@ -48,6 +48,10 @@ class BothSource:
         now = self.live.span()
         return (begin, max(end, now[1])) if end else now
 
+    def namespaces(self) -> set[str]:
+        """Give those of both."""
+        return self.live.namespaces() | self.past.namespaces()
+
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster as it is, or as it was recorded."""
         return self.live.picture(at) if self._is_later(at) else self.past.picture(at)

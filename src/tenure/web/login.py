@@ -126,7 +126,7 @@ class Logins:
         nodes = self._may(user, "nodes", None)
         if self._may(user, "pods", None):
             return Viewer(name, None, nodes)
-        named = sorted({key.partition("/")[0] for key in self.source.picture().lines})[:MOST_NAMESPACES]
+        named = sorted(self.source.namespaces())[:MOST_NAMESPACES]
         allowed = self._threads.map(lambda namespace: self._may(user, "pods", namespace), named)
         seen = frozenset(one for one, may in zip(named, allowed, strict=True) if may)
         return Viewer(name, seen, nodes)
@@ -163,7 +163,7 @@ class Logins:
                 return page("The API server does not know that token.", 401)
             answer = RedirectResponse("/", status_code=303)
             answer.set_cookie(COOKIE, self._begin(token), max_age=int(SESSION_SECONDS), httponly=True,
-                              samesite="strict", secure=request.url.scheme == "https")  # fmt: skip
+                              samesite="strict", secure=_is_by_tls(request))  # fmt: skip
             return answer
 
         def logout(request: Request) -> Response:
@@ -192,6 +192,15 @@ def _turned_away(request: Request) -> Response:
         headers = {"www-authenticate": "Bearer"}
         return JSONResponse({"error": "log in, or send a token of the cluster"}, status_code=401, headers=headers)
     return RedirectResponse("/login", status_code=303)
+
+
+def _is_by_tls(request: Request) -> bool:
+    """Whether a browser asked by TLS, be it of a proxy before the console, which says so.
+
+    Who says so without its being true gets a cookie that their own browser keeps back.
+    """
+    said = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return "https" in (request.url.scheme, said)
 
 
 async def _small(request: Request) -> bytes:

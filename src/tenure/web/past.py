@@ -213,6 +213,12 @@ class PastSource:
         with self._current() as passed:
             return passed.span
 
+    def namespaces(self) -> set[str]:
+        """Give the namespaces of all whose lives are gone through, and of those of which evictions tell."""
+        with self._current() as passed:
+            told = {key for line in self.log() for key in (line.workload, line.beneficiary) if key}
+            return {key.partition("/")[0] for key in chain(passed.lives, told)}
+
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster at a moment, at the end where none is given."""
         with self._current() as passed:

@@ -188,6 +188,9 @@ class ConsoleSource(Protocol):
     def span(self) -> tuple[int, int]:
         """Give the first and the last moment that are known, in µs since the epoch."""
 
+    def namespaces(self) -> set[str]:
+        """Give the namespaces of all workloads that are there, or of which the past tells."""
+
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give evictions of which the viewer may see the victim or the beneficiary."""
 

@@ -63,6 +63,14 @@ class StillSource:
             self._begin = self._first()
         return self._begin, self._picture.now
 
+    def namespaces(self) -> set[str]:
+        """Give the namespaces of those that are there, were evicted, or were the reason for it."""
+        picture = self._picture
+        told = {key for entry in picture.cluster.evictions for key in (entry.workload, entry.beneficiary) if key}
+        return {key.partition("/")[0] for key in told} | {
+            name for name, states in picture.by_namespace.items() if +states
+        }
+
     def _first(self) -> int:
         cluster = self._picture.cluster
         told = [w.created_at for w in cluster.workloads] + [e.at for e in cluster.evictions]

@@ -13,6 +13,9 @@ MOST_CHANGES: Final = 20
 LONGEST_CHANGE: Final = 2000
 """Letters of one change."""
 
+CHANGES: Final = ("set", "add")
+"""Parameters of which each is one change."""
+
 _FIELDS: Final = {
     "quota": ("queue", "which", "resource", "amount"),
     "runtime": ("queue", "which", "amount"),
@@ -51,7 +54,7 @@ def changes_of(pairs: list[tuple[str, str]]) -> list[Change]:
     """
     found = []
     for name, value in pairs:
-        if name not in ("set", "add"):
+        if name not in CHANGES:
             if name != "at":
                 raise AskedError(f"there is no parameter {name[:40]!r} here; there are set, add and at")
             continue
