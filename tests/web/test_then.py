@@ -1,5 +1,6 @@
 """A past moment is shown as if nothing had come after it."""
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from tenure.model.workload import Nomination, Notice, Phase
 from tenure.web.past import PastSource
 from tenure.web.source import EvictionQuery, chosen
 from tenure.web.still import StillSource
-from tenure.web.viewer import EVERYTHING
+from tenure.web.viewer import EVERYTHING, Viewer
 
 TENURE = Path(sys.executable).with_name("tenure")
 ALL = EvictionQuery(limit=1000)
@@ -137,3 +138,21 @@ def test_a_cluster_file_tells_of_a_past_moment_what_it_knows_of_it():
     waits = {line.workload: line for line in source.waits(EVERYTHING, 10, at)}
     assert "default/new" not in waits
     assert (waits["default/started"].started_at, waits["default/started"].waited) == (None, 140 * SECOND)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_history_that_cannot_be_read_any_more_is_said_in_words(history, tmp_path, is_alone):
+    """To others than whoever runs the console nothing is told of where it is, or what a server said."""
+    made = tmp_path / "torn.db"
+    shutil.copy(history, made)
+    with shown(PastSource(str(made)), whose=None if is_alone else lambda _: Viewer("one")) as client:
+        with made.open("r+b") as file:
+            file.truncate(4096)
+        for path in ("/workloads?at=1970-01-01T13:00:00Z", "/api/v1/workloads/default/job-8", "/"):
+            answer = client.get(path)
+            assert answer.status_code == 503
+            assert "history cannot be read now" in answer.text
+            assert ("is damaged" in answer.text) is is_alone
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["cache-control"] == "no-store"
+            assert answer.headers["content-type"].startswith("application/json" if "api" in path else "text/html")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
+from tenure.history.errors import HistoryError
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
 from tenure.web.asked import AskedError, RequestParameters, no_repeats
@@ -27,7 +29,7 @@ from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
 from tenure.web.data import Looked, moment
 from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
-from tenure.web.guard import LOOPBACK, Guard
+from tenure.web.guard import HEADERS, LOOPBACK, Guard
 from tenure.web.openapi import document
 from tenure.web.player import BusyError, WrongError
 from tenure.web.turns import Turns
@@ -51,6 +53,8 @@ STREAM_SECONDS: Final = 3600.0
 MOST_STREAMS: Final = 1000
 
 NOWHERE: Final = "There is nothing of that name here, or not for you."
+
+_LOG: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Whose = Callable[[Request], Viewer | Response]
@@ -208,6 +212,21 @@ class ConsoleApp:
         told = {"message": look.told(message), "status": status, "at": _moment_asked(request)}
         body = self._render("trouble.html", request, look, told)
         return Response(body, status_code=status, media_type="text/html")
+
+    def unread(self, request: Request, error: Exception) -> Response:
+        """Say that the history cannot be read; where others may ask, what it said is in the log alone."""
+        _LOG.warning("the history cannot be read: %s", error)
+        told = f": {error}" if self.whose is everybody else "; the console's log says why"
+        message = f"the history cannot be read now{told}"
+        if request.url.path.startswith("/api/"):
+            return _refused(503, message)
+        source = self.console.source
+        where = {"source": source.name, "live": False, "now": None, "note": source.note, "failed": None}
+        body = self.templates.get_template("trouble.html").render(
+            path=request.url.path, at=None, link=address, where=where, viewer=EVERYTHING, status=503,
+            message=f"{message[:1].upper()}{message[1:]}.",
+        )  # fmt: skip
+        return Response(body, status_code=503, media_type=HTML, headers={"retry-after": "10"})
 
     # -- the API ------------------------------------------------------------------------------------------------------
 
@@ -381,7 +400,7 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
             Middleware(Guard, hosts=hosts), Middleware(FinishedFirst, find=made.finished),
             Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4),
         ],
-        exception_handlers={404: _nowhere, 405: _not_so},
+        exception_handlers={404: _nowhere, 405: _not_so, HistoryError: made.unread, Exception: _failed},
     )  # fmt: skip
     app.state.console = made
     return app
@@ -389,6 +408,12 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
 
 def _nowhere(_: Request, __: Exception) -> Response:
     return _refused(404, "there is nothing at that address; /openapi.json lists what there is")
+
+
+def _failed(_: Request, __: Exception) -> Response:
+    """Say that something is wrong here; the server writes what it was to its log."""
+    body = {"error": "this did not work, by a fault of the console's own; its log says what happened"}
+    return JSONResponse(body, status_code=500, headers={**HEADERS, "cache-control": "no-store"})
 
 
 def _not_so(_: Request, error: Exception) -> Response:
