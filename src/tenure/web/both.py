@@ -54,7 +54,7 @@ class BothSource:
 
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster as it is, or as it was recorded."""
-        return self.live.picture(at) if self._is_later(at) else self.past.picture(at)
+        return self.live.picture(at) if _is_later(self.past, at) else self.past.picture(at)
 
     def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
         """Give those that were recorded, and those of the cluster's own log that are not recorded yet."""
@@ -74,11 +74,7 @@ class BothSource:
 
     def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
         """Give those that are there, and wait or waited longest; of an earlier moment, as recorded."""
-        return self.live.waits(viewer, limit, at) if self._is_later(at) else self.past.waits(viewer, limit, at)
-
-    def _is_later(self, at: int | None) -> bool:
-        """Whether a moment is later than what is recorded."""
-        return at is None or at > self.past.span()[1]
+        return self.live.waits(viewer, limit, at) if _is_later(self.past, at) else self.past.waits(viewer, limit, at)
 
     def series(self, points: int) -> UseSeries | None:
         """Give what was recorded; where nothing is, what is known since the console runs."""
@@ -86,7 +82,7 @@ class BothSource:
 
     def troubles(self, at: int | None = None) -> list[Trouble]:
         """Say what is wrong with either, and whether nothing is recorded any more."""
-        if not self._is_later(at):
+        if not _is_later(self.past, at):
             return self.past.troubles(at)
         found = [*self.live.troubles(at), *self.past.troubles(at)]
         last = self.past.span()[1]
@@ -99,3 +95,8 @@ class BothSource:
         """Let go of both."""
         self.live.close()
         self.past.close()
+
+
+def _is_later(past: PastSource, at: int | None) -> bool:
+    """Whether a moment is later than what is recorded."""
+    return at is None or at > past.span()[1]
