@@ -8,6 +8,7 @@ from tenure.actions import notices
 from tenure.actions.allocate import allocate
 from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
+from tenure.actions.lasting import give_up_what_does_not_last
 from tenure.actions.modes import Shadow
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
@@ -110,6 +111,7 @@ class Scheduler:
             else:
                 run(context)
         reprieve(context, requeued)
+        give_up_what_does_not_last(context, requeued)
         if self.shadow.known:
             self.shadow.forget(context)
         self._look_ahead(plan)

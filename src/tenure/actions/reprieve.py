@@ -76,7 +76,7 @@ class Reprieve:
             stays = next((some for some, promised in self._ways(tasks) if self._stay(some, promised)), None)
             if stays is not None:
                 for workload in dict.fromkeys(t.workload for t in stays):
-                    _take_back(self.context, self.state, workload, [t for t in stays if t.workload is workload])
+                    take_back(self.context, self.state, workload, [t for t in stays if t.workload is workload])
                 self.victims = [tuple(t for t in others if t not in stays) for others in self.victims]
                 self._look()
                 found = True
@@ -125,24 +125,12 @@ class Reprieve:
 
         False, and nothing is done, if some would be part of a core, or if not all are served that should be.
         """
-        session = self.session
         stay = dict.fromkeys(t.workload for t in tasks)
-        with session.scenario() as scenario:
-            for other in (*promised, *(t for t in tasks if t.nominated >= 0)):
-                session.withdraw(other)
-            for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
-                session.refresh(whose)
-            for task in tasks:
-                workload, amount = task.workload, task.cls.amount_at(task.leaving, session.nodes)
-                if not session.queues.admits(workload.leaf, amount, fixed=workload.fixed) or not self.placer.stay(task):
-                    return False
-                recall(session, task)
-            for workload in stay:
-                session.refresh(workload)
-            if not all(w.root.satisfied(nominated=False) for w in stay) or not self._all_served(stay, promised):
+        with self.session.scenario() as scenario:
+            if not run_on(self.context, tasks, promised) or not self._all_served(stay, promised):
                 return False
             scenario.keep()
-        _rewrite(self.context, promised)
+        rewrite(self.context, promised)
         return True
 
     def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
@@ -171,6 +159,24 @@ class Reprieve:
         """Serve all that wait, in order; gives what is placed."""
         self.session.new_epoch()
         return serve(self.session, self.placer, self.context.fairness.now()).placed
+
+
+def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
+    """Withdraw promises, and let tasks run on; False if a maximum or their room forbids it, or they are half a core."""
+    session = context.session
+    stay = dict.fromkeys(t.workload for t in tasks)
+    for other in (*promised, *(t for t in tasks if t.nominated >= 0)):
+        session.withdraw(other)
+    for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
+        session.refresh(whose)
+    for task in tasks:
+        workload, amount = task.workload, task.cls.amount_at(task.leaving, session.nodes)
+        if not session.queues.admits(workload.leaf, amount, fixed=workload.fixed) or not context.placer.stay(task):
+            return False
+        recall(session, task)
+    for workload in stay:
+        session.refresh(workload)
+    return all(w.root.satisfied(nominated=False) for w in stay)
 
 
 def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskState, ...]]:
@@ -202,7 +208,7 @@ def _key(task: TaskState) -> tuple[str, int]:
     return task.workload.key, task.index
 
 
-def _rewrite(context: Context, promised: Sequence[TaskState]) -> None:
+def rewrite(context: Context, promised: Sequence[TaskState]) -> None:
     """Write into the plan which places were promised in the end."""
     steps, by_task = context.plan.steps, {_key(t): t for t in promised}
     for number, step in enumerate(steps):
@@ -211,7 +217,7 @@ def _rewrite(context: Context, promised: Sequence[TaskState]) -> None:
             steps[number] = context.step_of(task)
 
 
-def _take_back(context: Context, state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]) -> None:
+def take_back(context: Context, state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]) -> None:
     """Strike evictions from the plan, and from what is known of the workload."""
     session, plan = context.session, context.plan
     stays = set(map(_key, tasks))

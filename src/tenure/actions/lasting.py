@@ -1,0 +1,112 @@
+"""Gives up, at the end of a cycle, evictions for a contender that would lose its place again (spec: causes add up).
+
+Each set of victims was judged as things were when it was found. What is decided after it for others changes that: who
+grows may take what it would not have taken, and a queue that loses something may be entitled to more. So each set is
+judged once more in what the finished plan leads to; one whose contender would lose its place is not evicted, and its
+contender contends in the next cycle, in which the rest has come true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, cast
+
+from tenure.actions.context import Context
+from tenure.actions.reprieve import rewrite, run_on, take_back
+from tenure.engine.allocation import promise, serve
+from tenure.engine.plan import EVICTING
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.settings import Cause
+from tenure.victims.dry_run import AcceptedSet, is_back
+from tenure.victims.explanations import shielded
+from tenure.victims.search import SearchBudget
+from tenure.victims.state import EvictionState
+
+MOST_JUDGED: Final = 32
+"""How often a set of one plan is judged once more."""
+
+Sets = dict[WorkloadState, tuple[Cause, list[TaskState]]]
+"""By contender, the last cause that evicts for it, and all that goes for it."""
+
+
+def give_up_what_does_not_last(context: Context, settled: Collection[str]) -> None:
+    """Give up sets whose contenders would lose their places; what was told of it before and has ``settled`` goes."""
+    state = context.evictions
+    if state is None or state.plan is not context.plan:
+        return
+    sets, budget = _sets(context, settled), SearchBudget(MOST_JUDGED)
+    while len(sets) > 1:  # one alone was judged as things are
+        judged = ((c, _judged(context, state, sets, c)) for c in reversed(sets) if budget.spend())
+        if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
+            break
+
+
+def _sets(context: Context, settled: Collection[str]) -> Sets:
+    """Give what is evicted for contenders that were promised something by this plan alone."""
+    found, workloads = Sets(), context.session.workloads
+    for step in context.plan.steps:
+        contender = workloads.get(step.beneficiary or "")
+        if step.action not in EVICTING or contender is None or step.cause is None or step.cause == "reschedule":
+            continue
+        _, tasks = found.get(contender, ("", []))
+        found[contender] = cast("Cause", step.cause), [*tasks, workloads[step.workload].tasks[step.task_index]]
+    paid = {t.workload for t in context.paid if t.nominated >= 0}
+    return {
+        contender: (cause, tasks)
+        for contender, (cause, tasks) in found.items()
+        if contender not in paid and not any(t.workload.key in settled or t.leaving < 0 or t.stuck for t in tasks)
+    }
+
+
+def _judged(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState) -> Refusal | None:
+    """Refuse a set if another would take the contender's place once all that is decided has come true."""
+    cause, tasks = sets[contender]
+    assert state.aftermath is not None
+    promised = [t for t in contender.tasks if t.nominated >= 0]
+    victims = list(dict.fromkeys(t.workload for t in tasks))
+    played = AcceptedSet([], promised, evicted=tasks)
+    return state.aftermath.judge(contender, victims, played, cause, context.fairness.now())
+
+
+def _give_up(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal) -> bool:
+    """Let all run on that went for a contender; False, and nothing is done, where others need their room."""
+    cause, tasks = sets[contender]
+    promised = [t for t in contender.tasks if t.nominated >= 0]
+    stay, nodes = dict.fromkeys(t.workload for t in tasks), {t.leaving for t in tasks}
+    there = {t.workload for t in context.session.nominated if t not in context.paid and t.nominated in nodes}
+    others = [t for w in sorted(there, key=lambda w: w.key) if w is not contender and w not in stay
+              for t in w.tasks if t.nominated >= 0 and t not in context.paid]  # fmt: skip
+    with context.session.scenario() as scenario:
+        if not run_on(context, tasks, [*promised, *others]):
+            return False
+        kept = _served(context, others)
+        helped = {s.beneficiary for s in context.plan.steps if s.action in EVICTING}
+        needed = [t for t in others if t.leaving >= 0 or t.workload.key in helped]
+        if any(map(is_back, kept)) or not set(needed).issubset(kept):
+            return False
+        scenario.keep()
+    lost = {(t.workload.key, t.index) for t in {*promised, *others}.difference(kept)}
+    steps = context.plan.steps
+    steps[:] = [s for s in steps if s.action != "nominate" or (s.workload, s.task_index) not in lost]
+    rewrite(context, kept)
+    for workload in stay:
+        take_back(context, state, workload, [t for t in tasks if t.workload is workload])
+    state.obstacle(contender.key, shielded(cause, [(w.key, refusal) for w in stay]))
+    del sets[contender]
+    return True
+
+
+def _served(context: Context, promised: Sequence[TaskState]) -> list[TaskState]:
+    """Serve all that wait, in order, and promise the places that those get from whom a promise was withdrawn."""
+    session, wanted = context.session, set(promised)
+    session.new_epoch()
+    placed = serve(session, context.placer, context.fairness.now()).placed
+    kept = [t for t in placed if t in wanted]
+    for task in placed:
+        if task not in wanted:
+            session.withdraw(task)
+    for workload in dict.fromkeys(t.workload for t in placed):
+        session.refresh(workload)
+    promise(session, kept)
+    return kept
