@@ -64,8 +64,15 @@ BROKEN_ONCE = {
     44110: "what went for a victim, as was said, let another take the contender's place",
     61879: "of two sets with follow-ups that of lower priorities was passed over, which was expected to go",
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
+    52602: "what was decided after a set let another grow into its contender's place",
+    70484: "what is put off by a minimum runtime was said to follow, and not what the same cause took instead",
 }
 """Clusters on which a plan broke it, and what was wrong."""
+
+BROKEN_WITH_PRICES = {
+    51694: "what is put off by patience was said to follow, and not what another cause did at once",
+}
+"""The same with prices and patience."""
 
 
 @pytest.mark.parametrize("first", range(0, 120, CHUNK))
@@ -90,3 +97,8 @@ def test_the_clusters_are_worth_playing():
         if said and not missing:
             return
     pytest.fail(f"no eviction by {sorted(missing)}" if missing else "nothing is said to follow")
+
+
+@pytest.mark.parametrize("seed", BROKEN_WITH_PRICES, ids=str)
+def test_what_broke_it_once_with_prices(seed):
+    assert forbidden(played(priced(seed), CYCLES)) == []

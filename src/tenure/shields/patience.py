@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from tenure.engine.cost import MICRO, SECOND, UNITS, interval_of, saved_at
 from tenure.engine.plan import Reason
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.start_estimates import StartEstimates
 from tenure.model.duration import DAY, format_time
 from tenure.model.readable import weighted_hours
@@ -46,6 +46,10 @@ class PricedPart(Priced, Protocol):
     @property
     def workload(self) -> WorkloadState:
         """Whose it is."""
+
+    @property
+    def tasks(self) -> Sequence[TaskState]:
+        """What would be evicted."""
 
 
 PriceFall = tuple[int, float]

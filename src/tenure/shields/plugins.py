@@ -28,7 +28,7 @@ from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield
 from tenure.shields.lost_work import LossShield
 from tenure.shields.min_runtime import MinRuntimeOver, MinRuntimeShield
-from tenure.shields.patience import Patience, PatienceOver
+from tenure.shields.patience import Patience, PatienceOver, PricedPart, waits_since
 from tenure.shields.recreated import COMES_BACK, recreated
 from tenure.shields.repeated import evicted_often, is_owed
 
@@ -158,6 +158,19 @@ class EvictionPlugins:
 
     def _complain(self, name: str, text: str) -> None:
         self.complaints.setdefault(name, f"plugin {name}: {text}")
+
+
+def puts_off(
+    plugins: EvictionPlugins, session: Session, cause: Cause, contender: WorkloadState, pieces: Sequence[PricedPart]
+) -> bool:
+    """Whether a minimum runtime that is not over puts a set off, or that its contender has not waited enough."""
+    tasks = [task for piece in pieces for task in piece.tasks]
+    if plugins.min_runtime.validate(session, cause, contender, tasks) is not None:
+        return True
+    patience = plugins.patience
+    if not patience.applies(session, cause):
+        return False
+    return patience.not_yet(session, cause, contender, pieces, waits_since(contender)) is not None
 
 
 def _name(plugin: Any) -> str:

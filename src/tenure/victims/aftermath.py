@@ -31,7 +31,7 @@ from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadSta
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
-from tenure.shields.plugins import EvictionPlugins
+from tenure.shields.plugins import EvictionPlugins, puts_off
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.pieces import held
@@ -96,8 +96,10 @@ class Aftermath:
         cause: Cause,
         shares: CurrentShares,
         enough: Enough | None = None,
+        *,
+        accepted: bool = False,
     ) -> Refusal | None:
-        """Refuse a set that was carried out on the session.
+        """Refuse a set that was carried out on the session, unless it was ``accepted`` before.
 
         With ``enough``, it is noted in ``result`` what follows from it, until that is enough.
         """
@@ -117,35 +119,19 @@ class Aftermath:
         with self._ahead():
             self._settle(result, contender, at_risk=at_risk)
             taker = None
-            if at_risk and self.asked.is_at_risk(contender, got):
+            if at_risk and not accepted and self.asked.is_at_risk(contender, got):
                 taker = self._taker(contender, rivals())
                 if taker is None and len(growing) > 1:  # one alone is a rival like any other
                     taker = self._grower(contender, growing)
             if taker is None and enough is not None:
                 helped = self.asked.may_be_helped(victims, causes, shares)
                 result.follow_ups, result.all_known = self._found(helped, enough)
-                if at_risk and not self.last:
+                if at_risk and not (accepted or self.last):
                     taker = next((one for each in self._helping if (one := self._then(each, contender, rivals))), None)
             if taker is None:
                 return None
         text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
         return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
-
-    def note_follow_ups(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        result: AcceptedSet,
-        cause: Cause,
-        shares: CurrentShares,
-    ) -> None:
-        """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
-        got = [t for t in result.placed if t.workload is contender]
-        at_risk = self.asked.is_at_risk(contender, got, self.state.placer)
-        with self._ahead():
-            self._settle(result, contender, at_risk=at_risk)
-            helped = self.asked.may_be_helped(victims, self.asked.enabled(cause), shares)
-            result.follow_ups, result.all_known = self._found(helped)
 
     def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
         """Give all workloads, or the others, that ask for more once what they were promised is bound."""
@@ -216,14 +202,13 @@ class Aftermath:
                     if _alike(victim) in in_vain or not (victim in searched or budget.spend()):
                         continue
                     searched.add(victim)
-                    best = self._best_set(one)
-                    if not best.pieces:
+                    sets = list(self._as_waits_stand(one))
+                    if not sets:
                         in_vain.add(_alike(victim))
-                        continue
-                    follow_up = _follow_up(one, best)
-                    found.append(follow_up)
-                    if not self._is_put_off(follow_up):
-                        self._decide(best)
+                    for best, is_put_off in sets:
+                        found.append(_follow_up(one, best))
+                        if not is_put_off:
+                            self._decide(best)
         return found
 
     def _in_turn(self, victims: Collection[WorkloadState]) -> list[WorkloadState]:
@@ -231,10 +216,18 @@ class Aftermath:
         waiting = {v for v in victims if v.step is not None and v.entry is not None}
         return [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting] if waiting else []
 
-    def _is_put_off(self, follow_up: FollowUp) -> bool:
-        """Whether minimum runtimes put it off that are not over yet."""
-        victim, cause, tasks = follow_up.of, follow_up.cause, follow_up.evict
-        return self.state.plugins.min_runtime.validate(self.session, cause, victim, tasks) is not None
+    def _as_waits_stand(self, asked: Asked, *, judged: bool = False) -> Iterator[tuple[SearchResult, bool]]:
+        """Give the set that a cause would take were all waits over, and what it takes instead of one that is put off.
+
+        Beside each, whether it is put off.
+        """
+        waits = partial(puts_off, self.state.plugins, self.session, asked.rules.cause, asked.workload)
+        best = self._best_set(asked, judged=judged)
+        if best.pieces:
+            yield best, (put_off := waits(best.pieces))
+            instead = self._searched(asked, self.state.plugins, judged=judged) if put_off else best
+            if put_off and instead.pieces and not waits(instead.pieces):
+                yield instead, False
 
     def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
         """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
@@ -256,17 +249,21 @@ class Aftermath:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
         for workload in islice(growing, MOST_ASKED):
             for _ in range(MOST_STEPS):
-                helped = self._for_growth(workload, judged=judged)
-                if helped is not None:
-                    yield helped
-                if helped is None or not self._carry_out(helped[1]):
+                found = list(self._for_growth(workload, judged=judged))
+                yield from ((asked, best) for asked, best, _ in found)
+                if not found or found[-1][-1] or not self._carry_out(found[-1][1]):
                     break
 
-    def _for_growth(self, workload: WorkloadState, *, judged: bool) -> tuple[Asked, SearchResult] | None:
-        """Give the first cause that helps the next step of a workload, and the set that it would take."""
-        asked = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
-        found = ((one, self._best_set(one, judged=judged)) for one in asked)
-        return next((pair for pair in found if pair[1].pieces), None)
+    def _for_growth(self, workload: WorkloadState, *, judged: bool) -> Iterator[tuple[Asked, SearchResult, bool]]:
+        """Give the first cause that helps the next step of a workload, and its set; before it those that are put off.
+
+        That is a question where it is ``judged`` as the next cycle does.
+        """
+        for asked in self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now()):
+            for found, put_off in self._as_waits_stand(asked, judged=judged):
+                yield asked, found, judged and put_off
+                if not (judged and put_off):
+                    return
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:

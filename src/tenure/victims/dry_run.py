@@ -69,18 +69,13 @@ class Consequences(Protocol):
         cause: Cause,
         shares: CurrentShares,
         enough: Enough | None = None,
+        *,
+        accepted: bool = False,
     ) -> Refusal | None:
-        """Refuse a set that is carried out on the session; with ``enough``, note in ``result`` what follows from it."""
+        """Refuse a set that is carried out on the session, unless it was ``accepted`` before.
 
-    def note_follow_ups(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        result: AcceptedSet,
-        cause: Cause,
-        shares: CurrentShares,
-    ) -> None:
-        """Note in ``result`` all that follows from a set that was judged before and is carried out on the session."""
+        With ``enough``, note in ``result`` what follows from it.
+        """
 
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
         """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
@@ -269,7 +264,7 @@ class DryRuns:
         victims = list(dict.fromkeys(t.workload for t in played.evicted))
         with self.session.scenario():
             self.session.repeat(played.undone)
-            self.consequences.note_follow_ups(contender, victims, played, cause, self.shares)
+            self.consequences.judge(contender, victims, played, cause, self.shares, to_the_end, accepted=True)
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
         """Carry out what was played through on the state that is still there."""
