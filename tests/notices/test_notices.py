@@ -368,6 +368,31 @@ def test_raising_the_max_stops_what_a_quota_announced():
     assert sum(t.phase == "Running" for t in after.workloads[0].tasks) == 3
 
 
+def test_what_a_quota_announced_stands_where_a_queue_above_had_less_than_its_guaranteed_before():
+    """Nothing is carried below it, so the notices are neither withdrawn nor given again."""
+    state = CASES["quota"]()
+    tree = (queue("above", guaranteed=20), *(replace(q, parent="above") for q in state.queues))
+    found = play(replace(state, queues=tree, settings=replace(state.settings, eviction_notice=5 * MINUTE)), cycles=8,
+                 every=MINUTE)  # fmt: skip
+    assert [cycle for cycle, _ in seen(found, "notice")] == [0, 0]
+    assert [cycle for cycle, _ in seen(found, "evict")] == [5, 5]
+
+
+def test_the_place_of_one_who_leaves_sooner_is_promised_and_keeps_no_other_where_it_is():
+    """``small`` would fit where ``saves`` was, which has gone for ``big``: both notices stand."""
+    work = [
+        runs("w", "c", ["n1"]), runs("kept", "b", ["n1"], priority=100), runs("stays", "b", ["n0"]),
+        runs("saves", "b", ["n0"], checkpoint=Checkpoint(interval=2 * MINUTE)),
+        waits("small", "a", priority=5), waits("big", "a", gpus=2),
+    ]  # fmt: skip
+    tree = [queue("a", guaranteed=3), queue("b", guaranteed=0), queue("c", guaranteed=0, priority=50)]
+    found = play(cluster(tree, work, nodes=2, gpus=2, eviction_notice=5 * MINUTE), cycles=8, every=MINUTE)
+    assert seen(found, "withdraw") == []
+    assert len(seen(found, "notice")) == 3
+    assert sorted(seen(found, "evict"))[1:] == [(5, "stays-0"), (5, "w-0")]
+    assert sorted(seen(found, "bind")) == [(6, "big-0"), (6, "small-0")]
+
+
 def test_a_requeue_bars_from_its_eviction_and_not_from_its_notice():
     """Whoever is only told, and then left alone, never notices."""
     state = CASES["requeue"]()

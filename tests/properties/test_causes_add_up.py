@@ -66,6 +66,9 @@ BROKEN_ONCE = {
     22070: "a task that stays at home beside a reservation was promised its place twice, and the cycle broke",
     52602: "what was decided after a set let another grow into its contender's place",
     70484: "what is put off by a minimum runtime was said to follow, and not what the same cause took instead",
+    278: "what is left over during a notice goes to those who ask for it then, and was taken again by who grew",
+    48378: "what a quota announced was withdrawn, as a queue above held less than it is guaranteed all along",
+    51785: "a notice was withdrawn, as a place was free for its contender that another was promised",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -1,4 +1,4 @@
-"""Whether what was announced still pays: played through once more, as if there were no notices."""
+"""Whether what was announced still pays: played through once more, as if it had not been announced."""
 
 from __future__ import annotations
 
@@ -206,8 +206,10 @@ class NoticeJudge:
         armed = delays(queues.queues, settings)
         amount = piece.amount
         path = queues.path[workload.leaf]
-        if any(a and queues.allocated[q][r] - a < queues.guaranteed[q][r] for q in path for r, a in enumerate(amount)):
-            return False
+        for queue in path:
+            held = zip(amount, queues.allocated[queue], queues.guaranteed[queue], strict=True)
+            if any(has - a < floor <= has for a, has, floor in held):
+                return False
         for number in path:
             if not armed[queues.queues[number].name]:
                 continue

@@ -1,8 +1,9 @@
 """Settles what was announced, at the start of each cycle, before anything else is decided.
 
-All notices are judged anew, as if there were no notices. What no longer pays is withdrawn: the victim runs on,
-and the contender is planned like all others that wait. What pays is evicted as soon as the victim has saved its
-work, has said that it may go, or has no time left; until then its contender's nominations hold.
+All notices are judged anew, each beside what the others were promised, and those together that do not pay so. What no
+longer pays is withdrawn: the victim runs on, and the contender is planned like all others that wait. What pays is
+evicted as soon as the victim has saved its work, has said that it may go, or has no time left; until then its
+contender's nominations hold.
 """
 
 from __future__ import annotations
@@ -80,27 +81,38 @@ class _Settling:
         return self.requeued
 
     def _judged(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
-        """Give the tasks of each group that still have to go; nothing is changed."""
-        session = self.session
+        """Give the tasks of each group that still have to go; nothing is changed.
+
+        What others were promised holds: so each group is judged beside them, and those together that do not pay so.
+        """
+        session, moves = self.session, [g for g in groups if g.cause == "reschedule"]
+        others = [g for g in groups if g.cause != "reschedule"]
         with session.scenario():
-            moves = [g for g in groups if g.cause == "reschedule"]
-            others = [g for g in groups if g.cause != "reschedule"]
             lift(session, self.placer, others)
             self.state = self.begin()
-            ledger = self.state.plugins.budgets.ledger
-            with ledger.tentatively():
-                judge = NoticeJudge(self.state, self.nominated)
-                found = {g: self._moving(g) for g in moves}
-                pending = others
-                while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
-                    before = len(found)
-                    found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
-                    pending = [g for g in pending if g not in found]
-                    if before == len(found):
-                        break
-                found |= {g: [] for g in pending}
-                self.price |= judge.price
-        return found
+            if any(g.cause == "requeue" for g in others):
+                overdue = self.nominated()
+                self.nominated = lambda: overdue
+        with self.state.plugins.budgets.ledger.tentatively():
+            found = {g: self._moving(g) for g in moves}
+            found |= {g: g.tasks for g in others if set(self._together([g])[g]) == set(g.notices)}
+            return found | self._together([g for g in others if g not in found])
+
+    def _together(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
+        """Judge some groups as if there were none of their notices."""
+        found: dict[NoticeGroup, list[TaskState]] = {}
+        with self.session.scenario():
+            lift(self.session, self.placer, groups)
+            judge = NoticeJudge(self.state, self.nominated)
+            pending = groups
+            while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
+                before = len(found)
+                found |= {g: tasks for g in pending if (tasks := judge.paying(g))}
+                pending = [g for g in pending if g not in found]
+                if before == len(found):
+                    break
+            self.price |= judge.price
+        return found | {g: [] for g in pending}
 
     # -- moves of the rescheduler -------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from itertools import islice
 
 from tenure.engine.allocation import serve
 from tenure.engine.evictions import depart, evict
+from tenure.engine.notices import notice_of
 from tenure.engine.plan import Plan
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -302,8 +303,10 @@ class Aftermath:
         return True
 
     def _end_round(self) -> None:
-        """Let what was decided come true."""
+        """Let what was decided come true; what is left over during a notice goes to those who ask for it then."""
         decided, self._decided = self._decided, AcceptedSet([], [])
+        if any(notice_of(self.session, t.workload) for t in decided.evicted):
+            decided.placed += self._serve_rest()
         if decided.evicted or decided.placed:
             self._endings = self._endings.after(settle(self.state, decided.evicted, decided.placed))
             self._forget(self._moved)
