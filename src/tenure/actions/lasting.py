@@ -49,8 +49,9 @@ def _sets(context: Context, settled: Collection[str]) -> Sets:
         contender = workloads.get(step.beneficiary or "")
         if step.action not in EVICTING or contender is None or step.cause is None or step.cause == "reschedule":
             continue
-        _, tasks = found.get(contender, ("", []))
-        found[contender] = cast("Cause", step.cause), [*tasks, workloads[step.workload].tasks[step.task_index]]
+        tasks = found[contender][1] if contender in found else []
+        tasks.append(workloads[step.workload].tasks[step.task_index])
+        found[contender] = cast("Cause", step.cause), tasks
     paid = {t.workload for t in context.paid if t.nominated >= 0}
     return {
         contender: (cause, tasks)
