@@ -1,9 +1,9 @@
 """Gives up, at the end of a cycle, evictions for a contender that would lose its place again (spec: causes add up).
 
-Each set of victims was judged as things were when it was found. What is decided after it for others changes that: who
-grows may take what it would not have taken, and a queue that loses something may be entitled to more. So each set is
-judged once more in what the finished plan leads to; one whose contender would lose its place is not evicted, and its
-contender contends in the next cycle, in which the rest has come true.
+Each set of victims was judged as things were when it was found. What is decided after it for others changes that: a
+workload that grows may take what it would not have taken, and a queue that loses something may be entitled to more. So
+each set is judged once more in what the finished plan leads to; a set whose contender would lose its place is given up,
+and its contender contends in the next cycle, in which the rest has come true.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _give_up(context: Context, state: EvictionState, sets: Sets, contender: Work
 
 
 def _served(context: Context, promised: Sequence[TaskState]) -> list[TaskState]:
-    """Serve all that wait, in order, and promise the places that those get from whom a promise was withdrawn."""
+    """Serve all that wait, in order, and promise again what withdrawn promises can have; gives those tasks."""
     session, wanted = context.session, set(promised)
     session.new_epoch()
     placed = serve(session, context.placer, context.fairness.now()).placed
