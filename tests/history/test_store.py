@@ -101,13 +101,16 @@ def test_two_writers_at_once_write_each_record_once(address):
 
 def test_what_is_too_old_goes_kind_by_kind(address):
     drafts = [draft for number in range(100) for draft in life(number, NOVEMBER + number * DAY)]
+    for number in range(100):
+        at, key = NOVEMBER + number * DAY + 2 * MINUTE, f"team/job-{number}"
+        drafts.append(Draft(at, "ended", key, "a", value=1, key=key_of(number, "d", at)))
     drafts += [usage("a", NOVEMBER + number * DAY, 1000) for number in range(100)]
     with open_history(address, write=True) as store:
         store.append(HERE, drafts)
         now = NOVEMBER + 100 * DAY
         gone = prune(store, now, {"usage": 10 * DAY}, default=50 * DAY)
         left = store.records(limit=1000).records
-        assert gone + len(left) == 400
+        assert gone + len(left) == 500
         assert {r.kind: min(now - x.at for x in left if x.kind == r.kind) <= 50 * DAY for r in left}
         assert min(r.at for r in left if r.kind == "evicted") >= now - 50 * DAY
         assert len([r for r in left if r.kind == "usage"]) == 10

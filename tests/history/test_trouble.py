@@ -61,7 +61,7 @@ def test_a_file_that_is_no_history_is_named(tmp_path):
         made.execute("CREATE TABLE t (a)")
     with pytest.raises(HistoryError, match="holds no history"):
         open_history(str(other))
-    with pytest.raises(InvalidInputError, match="no kind of store"):
+    with pytest.raises(InvalidInputError, match="is no address of a store"):
         open_history("mysql://somewhere/x")
 
 

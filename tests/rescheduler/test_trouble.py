@@ -184,7 +184,7 @@ def test_what_a_required_topology_leaves_is_told(ended, tmp_path):
     alone = RACKS.partition("  - name: grows")[0]
     file.write_text(alone.replace("LABEL", "rack"))
     _, output = ended("explain", file, "gang")
-    assert "each of its 4 tasks would fit on its own, but not all of them together under one value of rack" in output
+    assert "each of its 4 tasks would fit on its own, but not all of them together, under one value of rack" in output
     holes = "3 of 4 would fit at once under one value of its topology; the largest hole is 2 GPUs on a"
     assert f"even if every movable pod moved, {holes}" in output
     file.write_text(alone.replace("LABEL", "row"))
