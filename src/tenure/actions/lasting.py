@@ -12,8 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, cast
 
 from tenure.actions.context import Context
-from tenure.actions.reprieve import rewrite, run_on, take_back
-from tenure.engine.allocation import promise, serve
+from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
 from tenure.engine.plan import EVICTING
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
@@ -100,14 +99,7 @@ def _give_up(context: Context, state: EvictionState, sets: Sets, contender: Work
 
 def _served(context: Context, promised: Sequence[TaskState]) -> list[TaskState]:
     """Serve all that wait, in order, and promise again what withdrawn promises can have; gives those tasks."""
-    session, wanted = context.session, set(promised)
-    session.new_epoch()
-    placed = serve(session, context.placer, context.fairness.now()).placed
+    placed, wanted = serve_all(context), set(promised)
     kept = [t for t in placed if t in wanted]
-    for task in placed:
-        if task not in wanted:
-            session.withdraw(task)
-    for workload in dict.fromkeys(t.workload for t in placed):
-        session.refresh(workload)
-    promise(session, kept)
+    promise_alone(context, placed, kept)
     return kept

@@ -64,7 +64,7 @@ class Reprieve:
         if not any(any(True for _ in self._ways(tasks)) for tasks in self.victims):
             return
         with self.session.scenario():
-            self.served = Counter(t.workload for t in self._serve())
+            self.served = Counter(t.workload for t in serve_all(self.context))
         while self._some_stay():
             """Look at the others again."""
 
@@ -138,7 +138,7 @@ class Reprieve:
         if not self.tries:
             return False
         self.tries -= 1
-        session, placed = self.session, self._serve()
+        placed = serve_all(self.context)
         served = Counter(t.workload for t in placed)
         wanted = self.served + Counter(t.workload for t in promised)
         others = set(placed) - set(promised)
@@ -146,19 +146,9 @@ class Reprieve:
             return False
         if len(placed) - len(others) < len(promised) or any(map(is_back, promised)):
             return False
-        for task in placed:
-            if task in others:
-                session.withdraw(task)
-        for workload in dict.fromkeys(t.workload for t in placed):
-            session.refresh(workload)
-        promise(session, promised)
+        promise_alone(self.context, placed, promised)
         self.served = served - Counter(t.workload for t in promised)
         return True
-
-    def _serve(self) -> list[TaskState]:
-        """Serve all that wait, in order; gives what is placed."""
-        self.session.new_epoch()
-        return serve(self.session, self.placer, self.context.fairness.now()).placed
 
 
 def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
@@ -177,6 +167,23 @@ def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[Task
     for workload in stay:
         session.refresh(workload)
     return all(w.root.satisfied(nominated=False) for w in stay)
+
+
+def serve_all(context: Context) -> list[TaskState]:
+    """Serve all that wait, in order; gives what is placed."""
+    context.session.new_epoch()
+    return serve(context.session, context.placer, context.fairness.now()).placed
+
+
+def promise_alone(context: Context, placed: Sequence[TaskState], kept: Sequence[TaskState]) -> None:
+    """Promise some of what was placed, and withdraw the rest of it."""
+    session, wanted = context.session, set(kept)
+    for task in placed:
+        if task not in wanted:
+            session.withdraw(task)
+    for workload in dict.fromkeys(t.workload for t in placed):
+        session.refresh(workload)
+    promise(session, kept)
 
 
 def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskState, ...]]:

@@ -20,7 +20,7 @@ from tenure.engine.journal import Journal
 from tenure.engine.labels import reached
 from tenure.engine.nodes import NOW, THEN, NodeTable
 from tenure.engine.plan import ClaimedDevices
-from tenure.engine.served_nodes import DeviceTerm, ServedNodes
+from tenure.engine.served_nodes import DeviceTerm, ServedNodes, namespace_of
 from tenure.model.devices import (
     AllocatedDevice,
     DeviceAllocation,
@@ -91,7 +91,7 @@ class DeviceTable:
         return tuple(
             DeviceTerm(
                 u.claim, self._row_of(u.claim),
-                self.room.number_of(DemandedDevices(u.requests, u.constraints), _namespace(u.claim)), u.resources,
+                self.room.number_of(DemandedDevices(u.requests, u.constraints), namespace_of(u.claim)), u.resources,
             )
             for u in uses
             if u.is_ready
@@ -188,17 +188,13 @@ def _meeting(table: DeviceTable, terms: tuple[DeviceTerm, ...], views: Views) ->
             mask[:] = False
     if not wanted:
         return mask
-    return mask & table.room.mask(tuple(wanted), views, _namespace(terms[0].claim))
+    return mask & table.room.mask(tuple(wanted), views, terms[0].namespace)
 
 
 def are_there(table: DeviceTable, terms: Iterable[DeviceTerm]) -> bool:
     """Whether, for each claim that has got nothing yet, a node has the devices, used or not."""
     needed = (term for term in terms if not term.resources)  # a node may have these by itself
     return all(any(table.holds[term.row]) or table.room.is_there(term.demand) for term in needed)
-
-
-def _namespace(claim: str) -> str:
-    return claim.partition("/")[0]
 
 
 def _given(nodes: NodeTable, stock: DeviceStock, claim: DeviceClaim) -> GivenDevices:

@@ -69,7 +69,7 @@ class RequestKinds:
         DeviceSearchError
             If that cannot be told.
         """
-        found = self._passes(self.of(asked), device)
+        found = self.of(asked).passes.get(device.kind, TOO_MUCH)
         if isinstance(found, DeviceSearchError):
             raise DeviceSearchError(*found.args)
         return found
@@ -111,6 +111,3 @@ class RequestKinds:
         used, nodes = self._used[:, device.number], self._stock.reach[device.number]
         kind.free[0, nodes] += int(used[THEN] == 0)
         kind.free[1, nodes] += int(not used.any())
-
-    def _passes(self, kind: RequestKind, device: StockedDevice) -> Consumed | DeviceSearchError | None:
-        return kind.passes.get(device.kind, TOO_MUCH)

@@ -90,7 +90,7 @@ def _problem(table: DeviceTable, term: DeviceTerm) -> str:
             problem = TOO_MUCH
         if problem is not None:
             return str(problem)
-    return room.problem(term.demand, term.claim.partition("/")[0])
+    return room.problem(term.demand, term.namespace)
 
 
 def _asked(request: DeviceRequest) -> str:

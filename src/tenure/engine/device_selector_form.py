@@ -73,6 +73,7 @@ class SelectorForm:
         self._code = "".join('""' if is_text else piece for is_text, piece in pieces)
         self._texts = [piece for is_text, piece in pieces if is_text]
         self._longest = max(map(len, self._texts), default=0)
+        self._growth = self._most_growth()
         self._check(expression)
         self.domains = () if _ASKED_FOR.search(self._code) else tuple(dict.fromkeys(self._texts))
         self.effort = self._effort(expression)
@@ -106,10 +107,10 @@ class SelectorForm:
             raise DeviceSelectorError(
                 "calls distinct or sets on lists that it makes by cel.bind, flatten or lists.range"
             )
-        if self._growth() > _MOST_GROWTH:
+        if self._growth > _MOST_GROWTH:
             raise DeviceSelectorError("makes text of text too often (cel.bind, replace, join, format)")
 
-    def _growth(self) -> float:
+    def _most_growth(self) -> float:
         """Give by how much the longest text may grow."""
         makers = len(_MAKES_TEXT.findall(self._code))
         each = (self._code.count("+") + max(1, self._longest) + 2) / makers + 1 if makers else 1.0
@@ -117,7 +118,7 @@ class SelectorForm:
 
     def _effort(self, expression: str) -> int:
         """Give what an evaluation takes at most: code once, or in each iteration, and the texts that are looked at."""
-        text = self._growth() * max(_LONGEST_OF_DEVICE, self._longest)
+        text = self._growth * max(_LONGEST_OF_DEVICE, self._longest)
         patterns = len(_PATTERNS.findall(self._code))
         looked_at = text * (patterns * max(self._longest, _LONGEST_OF_DEVICE) / _STEPS_OF_PATTERN + 0.01)
         return round(_AT_LEAST + (self._rounds() * (1 + len(expression) / 2) + len(expression) + looked_at))

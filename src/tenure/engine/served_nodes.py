@@ -32,6 +32,16 @@ class DeviceTerm(NamedTuple):
     demand: int
     resources: tuple[str, ...] = ()
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the claim."""
+        return namespace_of(self.claim)
+
+
+def namespace_of(claim: str) -> str:
+    """Give the namespace of a claim, which is called namespace/name."""
+    return claim.partition("/")[0]
+
 
 class ServedNodes:
     """The nodes on which claims of a task are needed."""

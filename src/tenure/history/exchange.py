@@ -20,7 +20,7 @@ from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin
 from tenure.history.shapes import EARLIEST, LATEST, wrong_field
 from tenure.history.store import IN_PARTS, HistoryStore, set_begin
 from tenure.model.duration import format_time
-from tenure.model.encoding import wide_encoding
+from tenure.model.encoding import check_narrow
 from tenure.model.files import part_of
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -209,9 +209,7 @@ def check_export(path: str) -> None:
     if begin == _SQLITE:
         what = "is a history itself; export it first: tenure history export FILE.jsonl --history"
         raise InvalidInputError([InputProblem(path, 0, "", f"{what} {path}")])
-    told = wide_encoding(begin)
-    if told is not None:
-        raise InvalidInputError([InputProblem(path, 1, "", f"is {told} text; save it as UTF-8")])
+    check_narrow(path, begin)
 
 
 def import_file(store: HistoryStore, path: str) -> tuple[int, int]:

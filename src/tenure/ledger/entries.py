@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-Labels = Mapping[str, str]
+from tenure.model.settings import SECOND
 
-SECOND = 1_000_000
+Labels = Mapping[str, str]
 
 BUDGET: Final = "budget"
 REFUSED: Final = "eviction-refused"

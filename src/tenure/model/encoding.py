@@ -21,9 +21,7 @@ def decoded(name: str, data: bytes) -> str:
     InvalidInputError
         It is not UTF-8; the first line that is not is named.
     """
-    told = wide_encoding(data)
-    if told is not None:
-        raise InvalidInputError([InputProblem(name, 1, "", f"is {told} text; save it as UTF-8")])
+    check_narrow(name, data)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -32,7 +30,20 @@ def decoded(name: str, data: bytes) -> str:
         raise InvalidInputError([InputProblem(name, line, "", message)]) from None
 
 
-def wide_encoding(data: bytes) -> str | None:
+def check_narrow(name: str, data: bytes) -> None:
+    """Refuse a file of that name that is text in an encoding of several bytes a character, by how it begins.
+
+    Raises
+    ------
+    InvalidInputError
+        It is.
+    """
+    told = _wide_encoding(data)
+    if told is not None:
+        raise InvalidInputError([InputProblem(name, 1, "", f"is {told} text; save it as UTF-8")])
+
+
+def _wide_encoding(data: bytes) -> str | None:
     """Say in which encoding of several bytes a character a file is written, by how it begins; None: in none."""
     for mark, name in _MARKS:
         if data.startswith(mark):

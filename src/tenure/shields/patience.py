@@ -167,9 +167,8 @@ class Patience:
         entitled, rate = is_entitled(session, cause, contender), gain_rate(session, contender)
         now, began = session.now, max(waits_since(contender), possible) - (rule.ahead if entitled else 0)
         each = rule.factor * (1 if entitled else rule.surplus) * rate * MICRO / SECOND
-        ends = entitled or (
-            rate == 0 and waiting_weight(session, contender) != 0
-        )  # what nothing is known of ends as well
+        unknown = rate == 0 and waiting_weight(session, contender) != 0
+        ends = entitled or unknown  # what nothing is known of ends as well
         latest = max(since, possible) + longest_of(rule, cause) if ends else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest:
