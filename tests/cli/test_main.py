@@ -90,6 +90,13 @@ def test_a_command_whose_module_is_missing_is_not_listed_and_breaks_nothing(caps
         (["validate"], "tenure validate: Missing argument 'FILES...'; see 'tenure validate --help'"),
         (["completion", "cmd"], "see 'tenure completion --help'"),
         (["history"], "tenure history: name a command: export, forget, import, migrate, prune; see 'tenure history"),
+        (
+            ["scheduler", "--history-keep", "30d"],
+            "--history-keep says how long a history is kept; name it with --history",
+        ),
+        (["scheduler", "--history", "h.db", "--history-keep", "x"], "--history-keep: "),
+        (["scheduler", "--history", "h.db", "--history-keep-kind", "use=1d"], "there is no kind 'use'"),
+        (["scheduler", "--history", "h.db", "--history-keep-kind", "usage"], "is not KIND=D, such as usage=90d"),
         (["completion", "bash", "\u202e"], "unexpected extra argument (\\u202e)"),
         (["completion", "\x1b[2J"], "\\x1b[2J"),
     ],

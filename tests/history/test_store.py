@@ -14,7 +14,7 @@ from tenure.history.migrations import STEPS
 from tenure.history.months import month_of, next_month
 from tenure.history.query import Query
 from tenure.history.record import SCHEMA, Draft, Origin, key_of, payload_of
-from tenure.history.retention import FORGOTTEN, forget_user, prune
+from tenure.history.retention import FORGOTTEN, Retention, forget_user, prune
 from tenure.history.statement import statement_of
 from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
@@ -108,14 +108,14 @@ def test_what_is_too_old_goes_kind_by_kind(address):
     with open_history(address, write=True) as store:
         store.append(HERE, drafts)
         now = NOVEMBER + 100 * DAY
-        gone = prune(store, now, {"usage": 10 * DAY}, default=50 * DAY)
+        gone = prune(store, now, Retention(50 * DAY, {"usage": 10 * DAY}))
         left = store.records(limit=1000).records
         assert gone + len(left) == 500
         assert {r.kind: min(now - x.at for x in left if x.kind == r.kind) <= 50 * DAY for r in left}
         assert min(r.at for r in left if r.kind == "evicted") >= now - 50 * DAY
         assert len([r for r in left if r.kind == "usage"]) == 10
         assert store.records(Query(kinds=("submitted",)), limit=1).records[0].at == NOVEMBER + 50 * DAY
-        assert prune(store, now, {"usage": 10 * DAY}, default=50 * DAY) == 0
+        assert prune(store, now, Retention(50 * DAY, {"usage": 10 * DAY})) == 0
         assert store.append(HERE, drafts[-1:]) == 0
 
 

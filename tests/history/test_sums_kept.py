@@ -20,7 +20,7 @@ from tests.history.writer import HERE, NOVEMBER, life_of
 from tenure.history import open_history
 from tenure.history.exchange import export, import_file
 from tenure.history.record import Draft, Origin, key_of, payload_of
-from tenure.history.retention import FORGOTTEN, KEPT, forget_user, prune
+from tenure.history.retention import FORGOTTEN, KEPT, Retention, forget_user, prune
 from tenure.history.rollup import HOUR
 from tenure.history.statement import BY, statement_of
 from tenure.history.views import cluster_then
@@ -69,11 +69,11 @@ def test_what_is_left_after_pruning_says_what_it_said(folder, world, data):
         limit = data.draw(st.integers(first, last))
         whole = limit + -limit % HOUR
         before, there = statements(store, whole), [cluster_then(store, at) for at in (limit, last)]
-        gone = prune(store, limit, default=0)
+        gone = prune(store, limit, Retention(0))
         assert whole >= last or statements(store, whole) == before
         assert [cluster_then(store, at) for at in (limit, last)] == there
         closes(store)
-        assert prune(store, limit, default=0) == 0, f"{gone} records went, and then more"
+        assert prune(store, limit, Retention(0)) == 0, f"{gone} records went, and then more"
         assert not gone or store.span()[0] >= limit - limit % HOUR
         if first < whole < last:
             counted = Counted(world[0], log, whole - world[0].now)
@@ -99,10 +99,10 @@ def test_what_runs_longer_than_records_are_kept_is_still_there_when_they_are_pru
             store.append(Origin("c"), [d._replace(key=key_of(d.at, d.kind, d.workload)) for d in drafts])
         before = cluster_then(store, now)
         assert [w.key for w in before.workloads] == ["default/serve"]
-        assert prune(store, now) == 3
+        assert prune(store, now, Retention()) == 3
         assert cluster_then(store, now) == before
         assert store.span() == (now - KEPT - (now - KEPT) % HOUR, now)
-        assert prune(store, now) == 0
+        assert prune(store, now, Retention()) == 0
 
 
 @settings(max_examples=tries(5, 100), deadline=None)
@@ -111,7 +111,7 @@ def test_pruning_one_kind_leaves_sums_that_close(folder, world, keep, kind):
     """Whatever is kept for how long, usage goes with its capacity, and losses with what caused them."""
     with open_history(new(folder), write=True) as store:
         recorded(store, *world)
-        prune(store, store.span()[1], {kind: keep * HOUR}, default=1000 * 24 * HOUR)
+        prune(store, store.span()[1], Retention(1000 * 24 * HOUR, {kind: keep * HOUR}))
         closes(store)
 
 

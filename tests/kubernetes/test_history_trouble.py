@@ -26,7 +26,9 @@ from tests.kubernetes.test_history import evicted, records, said_by_pods, same, 
 from tests.kubernetes.witness import Witness
 
 from tenure.history import open_history
+from tenure.history.record import Draft, Origin, key_of, payload_of
 from tenure.history.statement import statement_of
+from tenure.model.duration import DAY
 
 GPU = "nvidia.com/gpu"
 POOL = f"{TENURE}/nodepools/default"
@@ -269,6 +271,27 @@ def test_a_clock_that_steps_back_loses_nothing_and_tells_nothing_twice(stage, to
     assert set(minutes.values()) <= {1}
     with open_history(address) as store:
         assert sum(row.evictions for row in statement_of(store).rows) == made.rounds
+
+
+def test_a_live_history_loses_what_is_older_than_it_is_to_be_kept(stage, token, tmp_path):
+    """And nothing of what happens; the log says how much went."""
+    address = str(tmp_path / "history.db")
+    now = time.time_ns() // 1000
+    old = [(number, now - (40 + number) * DAY) for number in range(3)]
+    young = Draft(now - 10 * DAY, "leader", payload=payload_of(identity="before"), key=key_of("young"))
+    with open_history(address, write=True) as store:
+        drafts = [Draft(at, "leader", payload=payload_of(identity="old"), key=key_of(number)) for number, at in old]
+        store.append(Origin("kubernetes", "default"), [*drafts, young])
+    with scene(stage, token, tmp_path, address, "--history-keep", "400d", "--history-keep-kind", "leader=30d") as made:
+
+        def told():
+            return [line["records"] for line in made.scheduler.lines() if "was pruned" in line.get("message", "")]
+
+        wait_until(told, "nothing is told of what went", 60)
+        assert told() == [3]
+        made.round()
+        made.same()
+    assert records(address, "leader")[0].key == young.key
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import given, opened, reads_history, recorded_name
+from tenure.cli.history_option import given, opened, reads_history, recorded_name, retention_of
 
 
 @click.group()
@@ -77,18 +77,10 @@ def bring(source: str, history: str | None) -> int:
 @reads_history
 def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: str | None) -> int:
     """Take out records that are older than they are to be kept."""
-    from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
-    from tenure.history import open_history, retention  # noqa: PLC0415
-    from tenure.history.record import KINDS  # noqa: PLC0415
+    from tenure.history import open_history, retention  # noqa: PLC0415  loaded when it runs
     from tenure.history.window import instant  # noqa: PLC0415
 
-    default = retention.KEPT if keep is None else duration_of(keep, "--keep")
-    limits = {}
-    for text in kinds:
-        kind, sign, length = text.partition("=")
-        if kind not in KINDS or not sign:
-            raise click.UsageError(f"--keep-kind {text!r}: write KIND=D; kinds are {', '.join(KINDS)}")
-        limits[kind] = duration_of(length, "--keep-kind")
+    kept = retention_of(keep, kinds, "--keep")
     with open_history(given(history), write=True, new=False) as store:
         span = store.span()
         last = 0 if span is None else span[1]
@@ -96,7 +88,7 @@ def prune(keep: str | None, kinds: tuple[str, ...], now: str | None, history: st
             at = min(last, time.time_ns() // 1000) if now is None else instant(now, last)
         except ValueError as error:
             raise click.UsageError(f"--now {error}") from None
-        count = retention.prune(store, at, limits, default=default)
+        count = retention.prune(store, at, kept)
     click.echo(f"{count:,} records taken out")
     return DONE
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from tenure.cli.inputs import duration_of
+
 if TYPE_CHECKING:
+    from tenure.history.retention import Retention
     from tenure.history.store import HistoryStore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +37,31 @@ def reads_history(command: F) -> F:
         help=f"The history: a file, an export of one, or postgresql://…; default: ${VARIABLE}.",
     )  # fmt: skip
     return option(command)
+
+
+def retention_of(keep: str | None, kinds: Sequence[str], option: str) -> Retention:
+    """Read how long records are kept: the values of ``option`` and of the option for single kinds (``KIND=D``).
+
+    Raises
+    ------
+    click.UsageError
+        One is no duration, or there is no such kind of record.
+    """
+    from tenure.history.record import KINDS  # noqa: PLC0415  loaded when a command reads them
+    from tenure.history.retention import Retention  # noqa: PLC0415
+    from tenure.model.problems import nearest  # noqa: PLC0415
+
+    limits = {}
+    for text in kinds:
+        kind, sign, length = text.partition("=")
+        if not sign:
+            raise click.UsageError(f"{option}-kind: {text!r} is not KIND=D, such as usage=90d")
+        if kind not in KINDS:
+            raise click.UsageError(
+                f"{option}-kind: there is no kind {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
+            )
+        limits[kind] = duration_of(length, f"{option}-kind")
+    return Retention(kinds=limits) if keep is None else Retention(duration_of(keep, option), limits)
 
 
 def given(history: str | None) -> str:

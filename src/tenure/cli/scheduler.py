@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tenure.cli.errors import DONE, OUTSIDE_FAILED
-from tenure.cli.history_option import writes_history
+from tenure.cli.history_option import retention_of, writes_history
 from tenure.cli.live_cluster import ClusterAddress, cluster_options
 from tenure.cli.signals import on_end
 
@@ -34,6 +34,10 @@ from tenure.cli.signals import on_end
               help="The name of this cluster in its history.")  # fmt: skip
 @click.option("--history-backlog", type=click.IntRange(1), default=200_000, show_default=True, metavar="N",
               help="The most records that wait while the history cannot be written.")  # fmt: skip
+@click.option("--history-keep", envvar="TENURE_HISTORY_KEEP", metavar="D",
+              help="Take out of the history what is older than this, once a day; default: 13 months.")  # fmt: skip
+@click.option("--history-keep-kind", "history_kinds", multiple=True, metavar="KIND=D",
+              help="Keep records of one kind for another time, e.g. usage=90d; any number of times.")  # fmt: skip
 @click.option("--gpu-reservation-image", default="", metavar="IMAGE",
               help="This image, for the pods that hold GPUs of which parts are given out; without it parts are only "
                    "counted.")  # fmt: skip
@@ -49,6 +53,11 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     host, _, port = listen.rpartition(":")
     if not port.isdecimal():
         raise click.UsageError(f"--listen: {listen!r} is not HOST:PORT, such as 0.0.0.0:8080")
+    kept = None
+    if others["history"] is not None:
+        kept = retention_of(others["history_keep"], others["history_kinds"], "--history-keep")
+    elif others["history_keep"] is not None or others["history_kinds"]:
+        raise click.UsageError("--history-keep says how long a history is kept; name it with --history")
     settings = settings_of(where)
     options = replace(options_of(where), reservation_image=others["gpu_reservation_image"],
                       prometheus=server_address(others["prometheus"]))  # fmt: skip
@@ -60,7 +69,7 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
                       read_only=others["read_only"], history=others["history"],
-                      history_backlog=others["history_backlog"], name=others["cluster_name"],
+                      history_backlog=others["history_backlog"], retention=kept, name=others["cluster_name"],
                       queues=_names(others["queue_metrics"]))  # fmt: skip
     on_end(service.stop)
     guards = others["metrics_access"] == "authorized"

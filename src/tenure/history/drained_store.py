@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,6 +69,10 @@ class DrainedStore:
         middle = len(drafts) // 2
         (first, wrong), (second, also) = self.append(drafts[:middle]), self.append(drafts[middle:])
         return first + second, wrong + also
+
+    def tend(self, step: Callable[[HistoryStore], bool]) -> bool:
+        """Let something take one step of its work on the store, if it is open; gives whether it has more to do."""
+        return self._store is not None and step(self._store)
 
     def close(self) -> None:
         """Give it back; the next write opens it again."""

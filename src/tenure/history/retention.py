@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, and_, delete, func, insert, select, update
@@ -13,7 +14,7 @@ from tenure.history.months import month_end, month_start
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, USAGE, records_table
-from tenure.history.store import HistoryStore, in_batches, months_of, set_begin
+from tenure.history.store import AT_ONCE, HistoryStore, in_batches, months_of, set_begin
 from tenure.history.views import LIFE, present_at
 from tenure.model.duration import DAY
 
@@ -29,44 +30,67 @@ EVICTIONS: Final = "evictions"
 FORGOTTEN: Final = "(forgotten)"
 """What stands where a user's name stood."""
 
+_EVER: Final = -(1 << 62)
+"""A time (µs since the epoch) before every record."""
 
-def prune(store: HistoryStore, now: int, keep: Mapping[str, int] | None = None, *, default: int = KEPT) -> int:
-    """Take out what is older than it is to be kept; gives how many records went.
 
-    Of usage whole hours go, so that the records that are left are those that the sums by the hour are made of. What the
-    cluster was when the oldest of what is left happened stays as well, and of workloads that are still there then, when
-    they came and where they run. So every statement of a time from which everything is left says what it said before,
-    and so does a replay of it.
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long records are kept.
 
-    Parameters
-    ----------
-    store
-        What is pruned.
-    now
-        The time that ages count from, in µs since the epoch.
-    keep
-        By kind of record, for how long, in µs; of a usage record also its sums by the hour.
-    default
-        For how long what is not named there.
+    ``default``: in µs, for each kind that ``kinds`` does not name. What is said of records of usage holds for their
+    sums by the hour as well.
+    """
+
+    default: int = KEPT
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    def limits(self, now: int) -> dict[str, int]:
+        """Give by kind the time (µs since the epoch) before which records are too old; for usage, a whole hour."""
+        limits = {kind: max(_EVER, now - self.kinds.get(kind, self.default)) for kind in KINDS}
+        limits["usage"] -= limits["usage"] % HOUR
+        return limits
+
+
+def prune(store: HistoryStore, now: int, retention: Retention) -> int:
+    """Take out what is older at ``now`` (µs since the epoch) than it is to be kept; gives how many records went.
 
     Raises
     ------
     HistoryError
         The store cannot be written; what was taken out up to then stays out.
     """
-    limits = {kind: now - (keep or {}).get(kind, default) for kind in KINDS}
-    limits["usage"] -= limits["usage"] % HOUR
+    return sum(pruning(store, now, retention))
+
+
+def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int]:
+    """Take out what is too old, part by part; gives after each part how many records went with it.
+
+    A part is one short transaction, so that others may write between them.
+
+    Of usage whole hours go, so that the records that are left are those that the sums by the hour are made of. What the
+    cluster was when the oldest of what is left happened stays as well, and of workloads that are still there then, when
+    they came and where they run. So every statement of a time from which everything is left says what it said before,
+    and so does a replay of it.
+
+    Raises
+    ------
+    HistoryError
+        The store cannot be written; what was taken out up to then stays out.
+    """
+    limits = retention.limits(now)
     begin = min(limits.values())
     with store.reading() as connection:
-        months = months_of(connection)
+        months = [month for month in months_of(connection) if month_start(month) < max(limits.values())]
         limits["origin"] = _last_origin(connection, months, limits["origin"])
         present = present_at(connection, max(limits[kind] for kind in LIFE) - 1)
-    gone = 0
-    for month in months:  # a transaction each: others may write between them
-        with store.writing() as connection:
-            gone += _prune_month(connection, month, limits, _needed(connection, month, present))
-            set_begin(connection, begin)
-    return gone
+    for month in months:
+        gone = AT_ONCE
+        while gone >= AT_ONCE:
+            with store.writing() as connection:
+                gone = _prune_month(connection, month, limits, _needed(connection, month, present))
+                set_begin(connection, begin)
+            yield gone
 
 
 def _needed(connection: Connection, month: int, present: Mapping[str, int]) -> list[int]:
@@ -89,7 +113,10 @@ def _last_origin(connection: Connection, months: Sequence[int], limit: int) -> i
 
 
 def _prune_month(connection: Connection, month: int, limits: Mapping[str, int], needed: Sequence[int]) -> int:
-    """Take out of a month what is too old, but for the records with the numbers that are ``needed``."""
+    """Take out of a month what is too old, but for the records with the numbers that are ``needed``.
+
+    The month as a whole, or as many records as are written at once; gives how many.
+    """
     table = records_table(month)
     end = month_end(month)
     since, until = USAGE.c.since, USAGE.c.until
@@ -104,9 +131,12 @@ def _prune_month(connection: Connection, month: int, limits: Mapping[str, int], 
         for kind, limit in limits.items()
         if limit > month_start(month)
     ]
+    gone = 0
     with _numbers(connection, needed) as kept:
-        deletions = (delete(table).where(old, table.c.id.not_in(select(kept.c.id))) for old in old_ones)
-        return sum(connection.execute(deletion).rowcount for deletion in deletions)
+        for old in old_ones:
+            found = select(table.c.id).where(old, table.c.id.not_in(select(kept.c.id))).limit(AT_ONCE - gone)
+            gone += connection.execute(delete(table).where(table.c.id.in_(found))).rowcount
+    return gone
 
 
 @contextmanager

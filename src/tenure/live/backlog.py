@@ -38,6 +38,11 @@ class Backlog:
         """Count what waits, with what is being written."""
         return len(self._waiting)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, and it is not stopped."""
+        return not self._waiting and not self.is_stopped
+
     def add(self, drafts: Sequence[Draft]) -> None:
         """Take records in."""
         with self._changed:

@@ -2,6 +2,7 @@
 
 What cannot be written yet is kept, up to a bound; beyond it the oldest go, and once the store is back a record says
 from when to when something is missing. Records have keys, so writing one again after a doubtful answer adds nothing.
+While nothing waits to be written, the store is looked after.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from tenure.history.drained_store import DrainedStore
 from tenure.history.errors import HistoryError
 from tenure.history.record import Draft, Origin, key_of, payload_of
+from tenure.history.store import HistoryStore
 from tenure.live.backlog import Backlog, HistoryGap
 from tenure.model.problems import InvalidInputError
 
@@ -48,6 +50,9 @@ class HistoryDrain:
         Seconds between tries while the store is away.
     patience
         A store that has not answered for so many seconds counts as away.
+    tends
+        Takes one step of looking after the store, as taking out what is too old, and gives whether there are more; it
+        is called while nothing waits to be written, and raises nothing.
     """
 
     def __init__(
@@ -60,10 +65,11 @@ class HistoryDrain:
         most: int = MOST,
         pauses: Sequence[float] = PAUSES,
         patience: float = PATIENCE,
+        tends: Callable[[HistoryStore], bool] = lambda _: False,
     ) -> None:
         self.origin = origin
         self.told, self.lost = told, lost
-        self.pauses, self.patience = pauses, patience
+        self.pauses, self.patience, self.tends = pauses, patience, tends
         self.written = 0
         self._unwritable = 0
         self._backlog = Backlog(most)
@@ -122,6 +128,9 @@ class HistoryDrain:
             if error is None:
                 tries = 0
                 self._back()
+                while self._backlog.is_idle and self._store.tend(self.tends):
+                    self._busy_since = time.monotonic()
+                self._busy_since = None
                 continue
             self._away(error)
             if self._backlog.is_stopped:

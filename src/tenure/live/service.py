@@ -19,6 +19,7 @@ from tenure.clusters.kubernetes.write.actor import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.engine.session import Session
 from tenure.history.record import Origin
+from tenure.history.retention import Retention
 from tenure.live.account import EvictionAccount
 from tenure.live.drain import MOST, HistoryDrain
 from tenure.live.external import ExternalRescheduler
@@ -29,6 +30,7 @@ from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
 from tenure.live.proof_inquiries import ProofInquiries
+from tenure.live.pruner import Pruner
 from tenure.live.recorded_cycle import recorded
 from tenure.live.recorder import LiveRecorder
 from tenure.live.recording import Recording
@@ -68,6 +70,7 @@ class Service:
         read_only: bool = False,
         history: str | None = None,
         history_backlog: int = MOST,
+        retention: Retention | None = None,
         name: str = "kubernetes",
         queues: Sequence[str] = (),
     ) -> None:
@@ -77,6 +80,11 @@ class Service:
         self.drain = None if history is None else HistoryDrain(
             history, Origin(name, options.pool), told=self._tell_of_history,
             lost=self._history_lost, most=history_backlog,
+            tends=Pruner(
+                retention or Retention(), client.clock.now,
+                lambda gone: log.info("the history was pruned: records were too old", records=gone),
+                lambda error: log.failed("the history could not be pruned", error),
+            ).step,
         )  # fmt: skip
         self.recording = None if self.drain is None else Recording(
             LiveRecorder(options.pool, self.proofs), self.drain.add,
