@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from tenure.history import open_history
+from tenure.history.record import Origin
 from tenure.live.account import EvictionAccount
 
 SOON = 60.0
@@ -29,7 +30,7 @@ def reading(address, clock, *, leads=lambda: True, failed=lambda _: None):
         told.append(outcomes)
         heard.set()
 
-    account = EvictionAccount(address, clock, tell, leads=leads, failed=failed, every=0.01)
+    account = EvictionAccount(address, Origin("here"), clock, tell, leads=leads, failed=failed, every=0.01)
     account.start()
     try:
         yield account, told, heard

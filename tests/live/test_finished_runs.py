@@ -11,6 +11,7 @@ from tests.live.test_pace import Refusing
 
 from tenure.history import open_history
 from tenure.history.finished_runs import RUNS_SINCE
+from tenure.history.record import Origin
 from tenure.history.simulation import PlanListener, write_simulation
 from tenure.live.account import SETTLED, EvictionAccount
 from tenure.live.loop import Loop, Pace
@@ -63,7 +64,9 @@ def looks(address, times, *, wanted=True):
         asked.append(times[min(len(asked), len(times) - 1)])
         return asked[-1]
 
-    account = EvictionAccount(address, clock, lambda _: None, leads=lambda: True, failed=failed.append, every=0)
+    account = EvictionAccount(
+        address, Origin("trace"), clock, lambda _: None, leads=lambda: True, failed=failed.append, every=0
+    )
     account.wanted = wanted
     account.start()
     try:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from tenure.cli.errors import DONE
 from tenure.cli.live_cluster import ClusterAddress, cluster_options, connect
@@ -31,10 +32,12 @@ EXTRA = "tenure[console]"
               help="The address to listen on; others than loopback only with --live, where viewers log in")  # fmt: skip
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
               help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
+@click.option("--cluster-name", envvar="TENURE_CLUSTER", metavar="NAME",
+              help="Of a history of several clusters, this one, by the name that its scheduler was given.")  # fmt: skip
 @cluster_options(live=True)
 def console(  # noqa: PLR0913, PLR0917  one parameter for each option
-    file: str | None, queues: str | None, simulation: str | None, history: str | None, port: int, host: str,
-    allowed: tuple[str, ...], live: bool, where: ClusterAddress,
+    file: str | None, queues: str | None, simulation: str | None, history: str | None,
+    port: int, host: str, allowed: tuple[str, ...], cluster_name: str | None, live: bool, where: ClusterAddress,
 ) -> int:  # fmt: skip
     """Serve a read-only page and a JSON API that show a cluster; nothing is ever changed.
 
@@ -64,7 +67,9 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
     taken = listen(host, port)
     try:
         client = connect(where) if live else None
-        source = _source(file, queues, simulation or history, where, client)
+        named_pool = click.get_current_context().get_parameter_source("pool") is not ParameterSource.DEFAULT
+        pool = where.pool if live or named_pool else None
+        source = _source(file, queues, simulation or history, (cluster_name, pool), where, client)
     except BaseException:
         taken.close()
         raise
@@ -88,8 +93,9 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
 
 
 def _source(
-    file: str | None, queues: str | None, history: str | None, where: ClusterAddress, client: Client | None
-) -> ConsoleSource:
+    file: str | None, queues: str | None, history: str | None, whose: tuple[str | None, str | None],
+    where: ClusterAddress, client: Client | None,
+) -> ConsoleSource:  # fmt: skip
     """Open what is looked at."""
     if file is not None:
         from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
@@ -98,9 +104,10 @@ def _source(
         cluster, warnings = cluster_from(file, queues=queues)
         warn(warnings)
         return StillSource(cluster, file)
+    from tenure.history.scope import Scope  # noqa: PLC0415
     from tenure.web.past import PastSource  # noqa: PLC0415
 
-    past = None if history is None else PastSource(history)
+    past = None if history is None else PastSource(history, Scope(*whose), may_begin=client is not None)
     if client is None:
         assert past is not None
         return past

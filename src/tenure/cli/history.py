@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import given, opened, reads_history, recorded_name, retention_of
+from tenure.cli.history_option import given, of_one_cluster, opened, reads_history, recorded_name, retention_of
+
+if TYPE_CHECKING:
+    from tenure.history.scope import Scope
 
 
 @click.group()
@@ -22,10 +26,12 @@ def history() -> None:
 @click.option("--since", metavar="D|TIME", help="Only from then on.")
 @click.option("--until", metavar="D|TIME", help="Only until then.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only records of this kind; any number of times.")
+@of_one_cluster
 @reads_history
 def export(
-    target: str, form: str | None, since: str | None, until: str | None, kinds: tuple[str, ...], history: str | None
-) -> int:
+    target: str, form: str | None, since: str | None, until: str | None, kinds: tuple[str, ...], history: str | None,
+    whose: Scope,
+) -> int:  # fmt: skip
     """Write records into FILE, for DuckDB, pandas, or a collector of OpenTelemetry."""
     from tenure.cli.report import window  # noqa: PLC0415  loaded when it runs
     from tenure.cli.targets import check_targets  # noqa: PLC0415
@@ -42,7 +48,7 @@ def export(
                 f"--kind: there is no kind {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
             )
     check_targets({"the export": target}, [written_file(history)])
-    with opened(history) as store:
+    with opened(history, whose) as store:
         begin, end = window(store, since, until)
         count = exchange.export(
             store, target, form or exchange.format_of(target), Query(kinds=kinds, since=begin, until=end)

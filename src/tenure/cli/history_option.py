@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -13,6 +14,7 @@ from tenure.cli.inputs import duration_of
 
 if TYPE_CHECKING:
     from tenure.history.retention import Retention
+    from tenure.history.scope import Scope
     from tenure.history.store import HistoryStore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +39,20 @@ def reads_history(command: F) -> F:
         help=f"The history: a file, an export of one, or postgresql://…; default: ${VARIABLE}.",
     )  # fmt: skip
     return option(command)
+
+
+def of_one_cluster(command: F) -> F:
+    """Give a command the options that say what of a history is read, as its argument ``whose``."""
+
+    @wraps(command)
+    def together(**values: Any) -> Any:
+        from tenure.history.scope import Scope  # noqa: PLC0415  loaded when it runs
+
+        return command(whose=Scope(values.pop("cluster_name"), values.pop("pool")), **values)
+
+    cluster = click.option("--cluster-name", metavar="NAME", help="Of a history of several clusters, only this one.")
+    pool = click.option("--pool", metavar="NAME", help="Of a history of several node pools, only this one.")
+    return cast("F", cluster(pool(together)))
 
 
 def retention_of(keep: str | None, kinds: Sequence[str], option: str) -> Retention:
@@ -91,8 +107,20 @@ def recorded_name(name: str, what: str) -> str:
 
 
 @contextmanager
-def opened(history: str | None) -> Iterator[HistoryStore]:
-    """Open the history that a command reads: a store, or an export, which is read into a store of its own first."""
+def opened(history: str | None, whose: Scope | None = None, *, alone: bool = False) -> Iterator[HistoryStore]:
+    """Open the history that a command reads: a store, or an export, which is read into a store of its own first.
+
+    ``whose``: what of it is seen; ``alone``: that must be one node pool of one cluster.
+    """
+    with _whole(history) as store:
+        if whose is not None:
+            store.see(whose, alone=alone)
+        yield store
+
+
+@contextmanager
+def _whole(history: str | None) -> Iterator[HistoryStore]:
+    """Open a history with all that is in it."""
     from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
     from tenure.history.exchange import import_file, is_export  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ SYNC_SECONDS = 60.0
 class ClusterAddress(NamedTuple):
     """Which cluster, and what of it; ``given`` says that one of the options that name it was given.
 
-    ``runs_from``: a history that says for how long finished workloads ran.
+    ``runs_from``: a history that says for how long finished workloads ran; ``history_name``: the cluster's in it.
     """
 
     kubeconfig: str | None
@@ -40,6 +40,7 @@ class ClusterAddress(NamedTuple):
     schedulers: tuple[str, ...] = ()
     kueue_queues: bool = False
     runs_from: str | None = None
+    history_name: str | None = None
 
     @property
     def given(self) -> bool:
@@ -61,7 +62,7 @@ def cluster_options(*, live: bool = False, runs: bool = False) -> Callable[[F], 
             return command(where=where, **values)
 
         wrapped: Any = together
-        for option in reversed((*((_LIVE,) if live else ()), *_OPTIONS, *((_RUNS,) if runs else ()))):
+        for option in reversed((*((_LIVE,) if live else ()), *_OPTIONS, *(_RUNS if runs else ()))):
             wrapped = option(wrapped)
         return wrapped  # type: ignore[no-any-return]
 
@@ -86,9 +87,15 @@ def asked_for(file: str | None, where: ClusterAddress, *, live: bool) -> Cluster
 
 
 _LIVE = click.option("--live", is_flag=True, help="Use a live cluster instead of a FILE.")
-_RUNS = click.option(
-    "--runs-from", metavar="FILE|URL",
-    help="Read from this history for how long finished workloads ran (worth.survival).",
+_RUNS = (
+    click.option(
+        "--runs-from", metavar="FILE|URL",
+        help="Read from this history for how long finished workloads ran (worth.survival).",
+    ),
+    click.option(
+        "--cluster-name", "history_name", envvar="TENURE_CLUSTER", metavar="NAME",
+        help="The name of this cluster in that history, if it is one of several clusters.",
+    ),
 )  # fmt: skip
 _OPTIONS = (
     click.option(
@@ -210,10 +217,14 @@ def look(where: ClusterAddress) -> Cluster:
         devices = replace(found.cluster.devices, claims=found.observer.inventory.all_claims())
         storage = found.observer.claims.storage()
         cluster = replace(found.cluster, refused_evictions=refused, storage=storage, devices=devices)
-    return cluster if where.runs_from is None else replace(cluster, finished_runs=_runs_of(where.runs_from, cluster))
+    return (
+        cluster
+        if where.runs_from is None
+        else replace(cluster, finished_runs=_runs_of(where.runs_from, where, cluster))
+    )
 
 
-def _runs_of(history: str, cluster: Cluster) -> tuple[FinishedRuns, ...]:
+def _runs_of(history: str, where: ClusterAddress, cluster: Cluster) -> tuple[FinishedRuns, ...]:
     """Give for how long workloads ran that finished lately.
 
     Raises
@@ -223,6 +234,9 @@ def _runs_of(history: str, cluster: Cluster) -> tuple[FinishedRuns, ...]:
     """
     from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
     from tenure.history.finished_runs import latest_runs  # noqa: PLC0415
+    from tenure.history.scope import Scope  # noqa: PLC0415
 
     with open_history(history) as store:
+        if len(store.origins()) > 1:
+            store.see(Scope(where.history_name, where.pool), alone=True)
         return latest_runs(store, cluster.now)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import opened
+from tenure.cli.history_option import of_one_cluster, opened
 
 if TYPE_CHECKING:
+    from tenure.history.scope import Scope
     from tenure.history.statement import Statement
     from tenure.model.cluster import Cluster
     from tenure.simulator.traces.records import Trace
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 @click.option("--until", metavar="D|TIME", help="Until when; default: its end.")
 @click.option("--set", "overrides", multiple=True, metavar="PATH=VALUE",
               help="Change a value first, as for plan; any number of times.")  # fmt: skip
+@of_one_cluster
 @click.option("--history", metavar="FILE|URL", help="Also write what happens now, as a history of its own.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")  # fmt: skip
 def replay(
-    source: str, since: str | None, until: str | None, overrides: tuple[str, ...], history: str | None, form: str
-) -> int:
+    source: str, since: str | None, until: str | None, overrides: tuple[str, ...], history: str | None, form: str,
+    whose: Scope,
+) -> int:  # fmt: skip
     """Play recorded days again under other settings, and put what happens beside what happened."""
     from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.report import window  # noqa: PLC0415
@@ -39,7 +42,7 @@ def replay(
     from tenure.report.statement_json import statement_json  # noqa: PLC0415
 
     check_targets({"--history": written_file(history)}, [written_file(source)])
-    with opened(source) as store:
+    with opened(source, whose, alone=True) as store:
         begin, end = window(store, since, until)
         first, last = store.span() or (0, 0)
         begin, end = begin if begin is not None else first, end if end is not None else last + 1

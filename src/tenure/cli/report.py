@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import opened, reads_history
+from tenure.cli.history_option import of_one_cluster, opened, reads_history
 
 if TYPE_CHECKING:
+    from tenure.history.scope import Scope
     from tenure.history.store import HistoryStore
 
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
               help="Prices for a whole unit and hour, by resource, e.g. nvidia.com/gpu: 2.5.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv", "html"]), default="text",
               show_default=True, help="Form of the output.")  # fmt: skip
+@of_one_cluster
 @reads_history
-def report(since: str | None, until: str | None, by: str, prices: str | None, form: str, history: str | None) -> int:
+def report(
+    since: str | None, until: str | None, by: str, prices: str | None, form: str, history: str | None, whose: Scope
+) -> int:
     """Print what was used, lost to evictions and idle, by cause, queue or workload, and whether evictions paid.
 
     used + lost + idle is the capacity, and what was lost is what was caused.
@@ -34,7 +38,7 @@ def report(since: str | None, until: str | None, by: str, prices: str | None, fo
     from tenure.report.statement_json import statement_csv, statement_text_json  # noqa: PLC0415
 
     paid = None if prices is None else load_prices(prices)
-    with opened(history) as store:
+    with opened(history, whose) as store:
         begin, end = window(store, since, until)
         found = statement_of(store, begin, end, by)
     if prices is not None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tenure.cli.errors import DONE
-from tenure.cli.history_option import opened, reads_history, recorded_name
+from tenure.cli.history_option import of_one_cluster, opened, reads_history, recorded_name
 
 if TYPE_CHECKING:
     from tenure.explanation.explain import Story
     from tenure.history.record import HistoryRecord
+    from tenure.history.scope import Scope
     from tenure.history.store import HistoryStore
     from tenure.history.takers import Taker
     from tenure.history.waits import StoryWait
@@ -28,15 +29,17 @@ MOST_TAKERS = 20
               help="At most so many records.")  # fmt: skip
 @click.option("--waits", "most_waits", type=click.IntRange(0, 100), default=1, show_default=True, metavar="N",
               help="Play a cycle for the N longest waits, to say what it would have taken.")  # fmt: skip
+@of_one_cluster
 @reads_history
-def story(workload: str, form: str, limit: int, most_waits: int, history: str | None) -> int:
+def story(workload: str, form: str, limit: int, most_waits: int, history: str | None, whose: Scope) -> int:
     """Tell what happened to a workload and why, in order, who took its room, and what it would have taken."""
     from tenure.cli.progress import busy  # noqa: PLC0415  loaded when it runs
     from tenure.history.waits import waits_of  # noqa: PLC0415
     from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     name = recorded_name(workload if "/" in workload else f"default/{workload}", "NS/NAME")
-    with opened(history) as store:
+    with opened(history, whose) as store:
+        _choose_cluster(store, name, whose)
         records = store.story(name, limit=limit)
         if not records:
             what = f"nothing happened to a workload {name}; write it as NAMESPACE/NAME"
@@ -52,6 +55,19 @@ def story(workload: str, form: str, limit: int, most_waits: int, history: str | 
     else:
         _print_text(name, records, takers, told, last)
     return DONE
+
+
+def _choose_cluster(store: HistoryStore, name: str, whose: Scope) -> None:
+    """See the one cluster that had a workload of the name; its story may lead through several node pools."""
+    from tenure.history.scope import names_of  # noqa: PLC0415  loaded when it runs
+    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+
+    there = store.origins(name)
+    if len({origin.cluster for origin in there}) > 1:
+        what = f"several clusters had a workload {name}: {names_of(there)}; name one with --cluster-name"
+        raise InvalidInputError([InputProblem(store.place, 0, "", what)])
+    if there:
+        store.see(whose._replace(cluster=there[0].cluster))
 
 
 def _in_hindsight(store: HistoryStore, name: str, wait: StoryWait) -> Story | None:

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from tenure.engine.cost import lost_unit
+from tenure.history.configured import configured
 from tenure.history.record import Origin
-from tenure.history.schema import SOURCES, records_table
+from tenure.history.scope import origins_seen, records_seen
 from tenure.history.store import IN_PARTS, months_between
 from tenure.ledger.entries import Charge, EvictionRequest
 from tenure.ledger.fullest import FullestWindow, WindowFollower
@@ -47,10 +48,10 @@ def budget_uses(connection: Connection, since: int, until: int) -> list[BudgetUs
     A budget's window that began earlier counts with what was evicted in it then.
     """
     ledgers: dict[int, _PoolLedger] = {}
-    for source, *names in connection.execute(select(SOURCES.c.id, SOURCES.c.cluster, SOURCES.c.pool)).all():
-        cluster = _configured(connection, source, until)
+    for source, origin in origins_seen(connection):
+        cluster = _cluster(configured(connection, source, until))
         if cluster is not None and cluster.settings.disruption.budgets:
-            ledgers[source] = _PoolLedger(Origin(*names), cluster)
+            ledgers[source] = _PoolLedger(origin, cluster)
     if ledgers:
         reach = max(ledger.reach for ledger in ledgers.values())
         for row in _evicted(connection, since - reach, until):
@@ -101,30 +102,14 @@ class _PoolLedger:
         return tuple(path)
 
 
-def _configured(connection: Connection, source: int, until: int) -> Cluster | None:
-    """Give the settings and queues of a node pool as last told before a time, else as first told."""
-    for newest, begin, end in ((True, None, until), (False, until, None)):
-        for month in months_between(connection, begin, end, newest=newest):
-            c = records_table(month).c
-            query = select(c.payload).where(c.kind == "origin", c.source == source)
-            query = query.where(c.at < until) if newest else query.where(c.at >= until)
-            order = (c.at.desc(), c.id.desc()) if newest else (c.at, c.id)
-            found = connection.execute(query.order_by(*order).limit(1)).scalar()
-            if found is not None:
-                return _cluster(json.loads(found).get("cluster"))
-    return None
-
-
-def _cluster(plain: Any) -> Cluster | None:
+def _cluster(plain: Mapping[str, Any] | None) -> Cluster | None:
     """Read a recorded cluster without its nodes, which no budget asks for."""
-    if not isinstance(plain, Mapping):
-        return None
-    return cluster_of({**plain, "nodes": [], "disruptionBudgets": []}, "history")
+    return None if plain is None else cluster_of({**plain, "nodes": [], "disruptionBudgets": []}, "history")
 
 
 def _evicted(connection: Connection, since: int, until: int) -> Iterator[Any]:
     for month in months_between(connection, since, until):
-        c = records_table(month).c
+        c = records_seen(connection, month).c
         query = select(c.at, c.source, c.workload, c.queue, c.cause, c.beneficiary, c.payload)
         query = query.where(c.kind == "evicted", c.at >= since, c.at < until).order_by(c.at, c.id)
         for rows in connection.execute(query, execution_options=IN_PARTS).partitions():

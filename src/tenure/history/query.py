@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, and_, or_
+from sqlalchemy import ColumnElement, FromClause, and_, or_
 
 from tenure.history.record import HistoryRecord
 from tenure.model.problems import InputProblem, InvalidInputError
@@ -61,7 +61,9 @@ def position(text: str) -> tuple[int, int]:
     return int(at), int(number)
 
 
-def conditions(table: Table, query: Query, begin: tuple[int, int] | None, *, newest: bool) -> list[ColumnElement[bool]]:
+def conditions(
+    table: FromClause, query: Query, begin: tuple[int, int] | None, *, newest: bool
+) -> list[ColumnElement[bool]]:
     """Give the conditions of a question on one month."""
     c = table.c
     found: list[ColumnElement[bool]] = []

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, and_, de
 from tenure.history.months import month_end, month_start
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
-from tenure.history.schema import MONTHS, USAGE, records_table
+from tenure.history.schema import MONTHS, SOURCES, USAGE, records_table
 from tenure.history.store import AT_ONCE, HistoryStore, in_batches, months_of, set_begin
 from tenure.history.views import LIFE, present_at
 from tenure.model.duration import DAY
@@ -79,37 +79,42 @@ def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int
         The store cannot be written; what was taken out up to then stays out.
     """
     limits = retention.limits(now)
-    begin = min(limits.values())
     with store.reading() as connection:
         months = [month for month in months_of(connection) if month_start(month) < max(limits.values())]
-        limits["origin"] = _last_origin(connection, months, limits["origin"])
-        present = present_at(connection, max(limits[kind] for kind in LIFE) - 1)
+        sources = connection.execute(select(SOURCES.c.id)).scalars().all()
+        needed = {month: list[int]() for month in months}
+        for source in sources:
+            _note_origin(connection, source, limits["origin"], needed)
+            _note_present(connection, source, max(limits[kind] for kind in LIFE) - 1, needed)
     for month in months:
         gone = AT_ONCE
         while gone >= AT_ONCE:
             with store.writing() as connection:
-                gone = _prune_month(connection, month, limits, _needed(connection, month, present))
-                set_begin(connection, begin)
+                gone = _prune_month(connection, month, limits, needed[month])
+                set_begin(connection, min(limits.values()))
             yield gone
 
 
-def _needed(connection: Connection, month: int, present: Mapping[str, int]) -> list[int]:
-    """Give the numbers of a month's records that say where those are that are there since a time (µs), by name."""
-    c, found = records_table(month).c, []
-    for names in in_batches([name for name, since in present.items() if since < month_end(month)]):
-        query = select(c.id, c.workload, c.at).where(c.workload.in_(names), c.kind.in_(LIFE))
-        found += [row.id for row in connection.execute(query) if row.at >= present[row.workload]]
-    return found
-
-
-def _last_origin(connection: Connection, months: Sequence[int], limit: int) -> int:
-    """Give when the cluster was recorded that was in force at a time: what is younger is read with it."""
-    for month in reversed(months):
+def _note_origin(connection: Connection, source: int, limit: int, needed: Mapping[int, list[int]]) -> None:
+    """Note the number of the record that says what a cluster was at a time: what follows is read with it."""
+    for month in sorted(needed, reverse=True):
         c = records_table(month).c
-        last = connection.execute(select(func.max(c.at)).where(c.kind == "origin", c.at <= limit)).scalar()
+        query = select(c.id).where(c.kind == "origin", c.source == source, c.at <= limit)
+        last = connection.execute(query.order_by(c.at.desc(), c.id.desc()).limit(1)).scalar()
         if last is not None:
-            return int(last)
-    return limit
+            needed[month].append(last)
+            return
+
+
+def _note_present(connection: Connection, source: int, at: int, needed: Mapping[int, list[int]]) -> None:
+    """Note the numbers of the records that say where the workloads are that are there at a time (µs)."""
+    present = present_at(connection, at, source)
+    for month in needed:
+        c = records_table(month).c
+        for names in in_batches([name for name, since in present.items() if since < month_end(month)]):
+            query = select(c.id, c.workload, c.at)
+            query = query.where(c.workload.in_(names), c.kind.in_(LIFE), c.source == source)
+            needed[month] += [row.id for row in connection.execute(query) if row.at >= present[row.workload]]
 
 
 def _prune_month(connection: Connection, month: int, limits: Mapping[str, int], needed: Sequence[int]) -> int:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 
 from tenure.history.budget_use import BudgetUse, budget_uses
 from tenure.history.rollup import HOUR, MINUTE, SUMMED, row_of
-from tenure.history.schema import USAGE, records_table
+from tenure.history.scope import records_seen, usage_seen
 from tenure.history.store import IN_PARTS, HistoryStore, months_between
 from tenure.history.tops import tops_of
 from tenure.model.collector import collector_paused
@@ -312,7 +312,7 @@ def rows_of(
 ) -> Iterator[Any]:
     """Give the columns that statements need of records of some kinds, in the order of time."""
     for month in months_between(connection, since, until):
-        c = records_table(month).c
+        c = records_seen(connection, month).c
         columns = (c.at, c.workload, c.queue, c.cause, c.beneficiary, c.value, *((c.payload,) if payload else ()))
         query = select(*columns).where(c.kind.in_(kinds))
         if since is not None:
@@ -330,7 +330,7 @@ def usage_between(connection: Connection, since: int, until: int) -> tuple[dict[
     """
     held: dict[str, tuple[Sums, Sums]] = {}
     capacity: Sums = {}
-    c = USAGE.c
+    c = usage_seen(connection).c
     query = select(c.source, c.since, c.until, c.queue, c.payload).where(c.since > since - DAY - 1, c.since < until)
     partial: dict[tuple[int, int, str], int] = {}
     for row in connection.execute(query):
@@ -348,7 +348,7 @@ def _records_of(connection: Connection, rows: Mapping[tuple[int, int, str], int]
     begins = sorted({since for _, since, _ in rows})
     for begin, end in _runs([(since, since + HOUR) for since in begins]):
         for month in months_between(connection, begin - 1, end):
-            c = records_table(month).c
+            c = records_seen(connection, month).c
             query = select(c.source, c.at, c.value, c.queue, c.payload)
             query = query.where(c.kind == "usage", c.at >= begin - 1, c.at < end)
             for record in connection.execute(query):

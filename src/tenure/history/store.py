@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Engine, Select, Table, delete, func, insert, select, union_all
+from sqlalchemy import Connection, Engine, FromClause, Select, Table, delete, func, insert, select, union_all
 
 from tenure.history import migrations
 from tenure.history.connect import connect, place_of, translated
@@ -19,7 +19,9 @@ from tenure.history.query import EVERYTHING, Page, Query, conditions, position, 
 from tenure.history.record import KINDS, SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
 from tenure.history.schema import META, MONTHS, SOURCES, records_table
+from tenure.history.scope import EVERYTHING_THERE, OPTION, Scope, names_of, origins_seen, records_seen
 from tenure.history.usage_table import write_sums
+from tenure.model.problems import InputProblem, InvalidInputError
 
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
@@ -52,7 +54,8 @@ class HistoryStore:
     """An open store. Threads may share it; each question takes a connection of its own.
 
     ``is_new``: its tables were made when it was opened. Every method raises `HistoryError` where the store cannot be
-    read or written, and `UnwritableError` where a server cannot take what a record holds.
+    read or written, and `UnwritableError` where a server cannot take what a record holds. Questions see what is in
+    ``scope``; what is written does not depend on it.
     """
 
     def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
@@ -60,6 +63,7 @@ class HistoryStore:
         self.place = place
         self.writes = write
         self.is_new = False
+        self.scope = EVERYTHING_THERE
 
     def __enter__(self) -> Self:
         """Use it in a ``with`` statement, which closes it."""
@@ -82,13 +86,37 @@ class HistoryStore:
             with translated(self.place), closing(self.engine.raw_connection()) as connection:
                 connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def see(self, scope: Scope, *, alone: bool = False, may_begin: bool = False) -> None:
+        """Let questions see only the records of a cluster, or of a node pool.
+
+        ``alone``: of several, one has to be chosen, because what is asked makes sense of one only. ``may_begin``: there
+        need not be records of it yet.
+
+        Raises
+        ------
+        InvalidInputError
+            There are no records of it, or those of several; the message says of whom there are.
+        """
+        self.scope = EVERYTHING_THERE
+        there = self.origins()
+        found = [origin for origin in there if scope.includes(origin)]
+        if not found and not scope.is_everything and not may_begin:
+            what = f"has no records of {scope}; there are those of {names_of(there) or 'no cluster yet'}"
+            raise InvalidInputError([InputProblem(self.place, 0, "", what)])
+        if alone and len(found) > 1:
+            what = f"has records of several: {names_of(found)}; name one with --cluster-name, and its --pool"
+            raise InvalidInputError([InputProblem(self.place, 0, "", what)])
+        self.scope = Scope(found[0].cluster, found[0].pool) if alone and found else scope
+
     # -- transactions -----------------------------------------------------------------------------------------------
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the store."""
-        with translated(self.place), self.engine.connect() as connection, connection.begin():
-            yield connection
+        with translated(self.place), self.engine.connect() as raw:
+            connection = raw.execution_options(**{OPTION: self.scope})
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -162,9 +190,22 @@ class HistoryStore:
         with self.reading() as connection:
             schema = migrations.version_of(connection) or 0
             count = _count(connection, EVERYTHING)
-            names = connection.execute(select(SOURCES.c.cluster, SOURCES.c.pool).order_by(SOURCES.c.id)).all()
         since, until = self.span() or (None, None)
-        return HistoryInfo(schema, since, until, count, tuple(Origin(*row) for row in names))
+        return HistoryInfo(schema, since, until, count, tuple(self.origins()))
+
+    def origins(self, workload: str | None = None) -> list[Origin]:
+        """Give of whom there are records, in the order in which they came; ``workload``: records of that workload."""
+        with self.reading() as connection:
+            found = origins_seen(connection)
+            if workload is not None:
+                sources = set[int]()
+                for month in months_of(connection):
+                    c = records_seen(connection, month).c
+                    sources.update(
+                        connection.execute(select(c.source).where(c.workload == workload).distinct()).scalars()
+                    )
+                found = [(number, origin) for number, origin in found if number in sources]
+        return [origin for _, origin in found]
 
     def count(self, query: Query = EVERYTHING) -> int:
         """Count records; where they are chosen by kind and time alone, only an index is read."""
@@ -180,12 +221,12 @@ class HistoryStore:
             months = months_of(connection)
             first, last = None, None
             for month in months:
-                first = connection.execute(_edge(month, newest=False)).scalar()
+                first = connection.execute(_edge(connection, month, newest=False)).scalar()
                 if first is not None:
                     break
             for month in reversed(months):
-                table = records_table(month)
-                last = connection.execute(_edge(month, newest=True)).scalar()
+                table = records_seen(connection, month)
+                last = connection.execute(_edge(connection, month, newest=True)).scalar()
                 if last is not None:
                     usage = select(table.c.at + table.c.value).where(table.c.kind == "usage")
                     ends = connection.execute(usage.order_by(table.c.at.desc()).limit(1000)).scalars().all()
@@ -243,13 +284,13 @@ class HistoryStore:
         newest: bool = False,
     ) -> Iterator[tuple[HistoryRecord, tuple[int, int]]]:
         """Go through records, each with its place (time and number), in the order of time or from the newest on."""
-        origins = {row.id: (row.cluster, row.pool) for row in connection.execute(select(SOURCES))}
+        origins = dict(origins_seen(connection))
         begin = None if after is None else position(after)
         left = limit
         for month in months_between(connection, query.since, query.until, newest=newest):
             if begin is not None and (month > month_of(begin[0]) if newest else month < month_of(begin[0])):
                 continue
-            table = records_table(month)
+            table = records_seen(connection, month)
             statement = _ordered(select(table), table, newest=newest)
             for condition in conditions(table, query, begin, newest=newest):
                 statement = statement.where(condition)
@@ -336,31 +377,31 @@ def months_between(connection: Connection, since: int | None, until: int | None,
 def _count(connection: Connection, query: Query) -> int:
     count = 0
     for month in months_between(connection, query.since, query.until):
-        table = records_table(month)
+        table = records_seen(connection, month)
         statement = select(func.count()).select_from(table).where(*conditions(table, query, None, newest=False))
         count += connection.execute(statement).scalar_one()
     return count
 
 
-def _edge(month: int, *, newest: bool) -> Select[Any]:
+def _edge(connection: Connection, month: int, *, newest: bool) -> Select[Any]:
     """Ask for the first or last time of a month, kind by kind: so the index says it."""
-    c = records_table(month).c
+    c = records_seen(connection, month).c
     edges = [select((func.max(c.at) if newest else func.min(c.at)).label("at")).where(c.kind == kind) for kind in KINDS]
     found = union_all(*edges).subquery().c.at
     return select(func.max(found) if newest else func.min(found))
 
 
-def _ordered(statement: Select[Any], table: Table, *, newest: bool) -> Select[Any]:
+def _ordered(statement: Select[Any], table: FromClause, *, newest: bool) -> Select[Any]:
     if newest:
         return statement.order_by(table.c.at.desc(), table.c.id.desc())
     return statement.order_by(table.c.at, table.c.id)
 
 
-def _record(row: Any, origins: dict[int, tuple[str, str]]) -> HistoryRecord:
-    cluster, pool = origins.get(row.source, ("", ""))
+def _record(row: Any, origins: dict[int, Origin]) -> HistoryRecord:
+    origin = origins.get(row.source, Origin(""))
     return HistoryRecord(
         row.at, row.kind, row.workload, row.queue, row.cause, row.beneficiary, row.value, json.loads(row.payload),
-        cluster, pool, row.plan, row.sequence, row.version, bytes(row.key),
+        origin.cluster, origin.pool, row.plan, row.sequence, row.version, bytes(row.key),
     )  # fmt: skip
 
 

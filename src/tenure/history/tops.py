@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from tenure.history.schema import records_table
-from tenure.history.store import months_of
+from tenure.history.configured import configured
+from tenure.history.scope import origins_seen
 from tenure.model.queue import Queue
 
 
@@ -28,11 +27,9 @@ def tops(queues: Sequence[Queue]) -> Mapping[str, str]:
 
 
 def tops_of(connection: Connection) -> Mapping[str, str]:
-    """Give by queue the one at the top above it, as the last cluster that was recorded has it."""
-    for month in reversed(months_of(connection)):
-        c = records_table(month).c
-        found = connection.execute(select(c.payload).where(c.kind == "origin").order_by(c.at.desc()).limit(1)).scalar()
-        if found is not None:
-            queues = json.loads(found).get("cluster", {}).get("queues", [])
-            return tops([Queue(name=q["name"], parent=q.get("parent")) for q in queues])
-    return {}
+    """Give by queue the one at the top above it, as each cluster and node pool was last recorded."""
+    found: dict[str, str] = {}
+    for source, _ in origins_seen(connection):
+        queues = (configured(connection, source) or {}).get("queues", [])
+        found.update(tops([Queue(name=q["name"], parent=q.get("parent")) for q in queues]))
+    return found

@@ -13,7 +13,8 @@ from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
 from tenure.history.rollup import HOUR, MINUTE, SUMMED
 from tenure.history.said import GRACE, as_said
-from tenure.history.schema import USAGE, records_table
+from tenure.history.schema import records_table
+from tenure.history.scope import records_seen, usage_seen
 from tenure.history.statement import clipped
 from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
 from tenure.model.cluster import Cluster
@@ -96,15 +97,19 @@ def stays_at(store: HistoryStore, connection: Connection, at: int) -> dict[str, 
     return found
 
 
-def present_at(connection: Connection, at: int) -> dict[str, int]:
-    """Give by name the workloads that may be there at a time, and since when (µs) their records count."""
+def present_at(connection: Connection, at: int, source: int | None = None) -> dict[str, int]:
+    """Give by name the workloads that may be there at a time, and since when (µs) their records count.
+
+    ``source``: the number of the cluster and node pool whose workloads they are; None: of all that are seen.
+    """
     months = months_between(connection, None, at + 1)
     if not months:
         return {}
     parts = []
     for month in months:
-        c = records_table(month).c
-        parts.append(select(c.workload, c.kind, c.at).where(c.kind.in_(LIFE), c.at <= at))
+        c = records_seen(connection, month).c
+        part = select(c.workload, c.kind, c.at).where(c.kind.in_(LIFE), c.at <= at)
+        parts.append(part if source is None else part.where(c.source == source))
     life = union_all(*parts).subquery().c
     ended = func.max(case((life.kind == "ended", life.at)))
     came = func.max(case((life.kind == "submitted", life.at)))
@@ -203,7 +208,7 @@ def _of_records(connection: Connection, since: int, step: int, count: int) -> It
     """Give what each record of usage says of each step."""
     until = since + count * step
     for month in months_between(connection, since - DAY, until):
-        c = records_table(month).c
+        c = records_seen(connection, month).c
         query = select(c.at, c.value, c.queue, c.payload).where(c.kind == "usage", c.at >= since - DAY, c.at < until)
         for record in connection.execute(query, execution_options=IN_PARTS):
             for number in _steps(record.at, record.at + record.value, since, step, count):
@@ -213,7 +218,7 @@ def _of_records(connection: Connection, since: int, step: int, count: int) -> It
 
 def _of_hours(connection: Connection, since: int, step: int, count: int) -> Iterator[Part]:
     """Give what the sums by the hour say of each step; what is longer than a step was held evenly."""
-    c = USAGE.c
+    c = usage_seen(connection).c
     query = select(c.since, c.until, c.queue, c.payload).where(c.until > since, c.since < since + count * step)
     for row in connection.execute(query, execution_options=IN_PARTS):
         fields = json.loads(row.payload)

@@ -14,6 +14,8 @@ from tenure.history import open_history
 from tenure.history.accounts import closed_accounts
 from tenure.history.errors import HistoryError
 from tenure.history.finished_runs import RUNS_SINCE, finished_runs
+from tenure.history.record import Origin
+from tenure.history.scope import Scope
 from tenure.history.store import HistoryStore
 from tenure.model.cluster import EvictionOutcome, FinishedRuns
 from tenure.model.problems import InvalidInputError
@@ -41,6 +43,8 @@ class EvictionAccount:
     ----------
     address
         The history's store.
+    origin
+        The cluster and node pool whose workloads are looked at.
     clock
         Gives the time in µs since the epoch.
     told
@@ -56,6 +60,7 @@ class EvictionAccount:
     def __init__(
         self,
         address: str,
+        origin: Origin,
         clock: Callable[[], int],
         told: Callable[[tuple[EvictionOutcome, ...] | None], None],
         *,
@@ -67,6 +72,7 @@ class EvictionAccount:
         self.window = BreakerSettings().window
         self.wanted, self.finished = False, tuple[FinishedRuns, ...]()
         self._runs, self._runs_until = RunTimes(), 0
+        self._scope = Scope(origin.cluster, origin.pool)
         self._address, self._clock, self._told, self._every = address, clock, told, every
         self._leads, self._failed = leads, failed
         self._stopped = threading.Event()
@@ -100,6 +106,7 @@ class EvictionAccount:
     def _read(self) -> tuple[EvictionOutcome, ...]:
         now, window = self._clock(), self.window
         with open_history(self._address) as store:
+            store.scope = self._scope
             if self.wanted:
                 self._read_runs(store, now)
             return gathered(closed_accounts(store, now - window, now + 1), window)

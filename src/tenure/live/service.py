@@ -77,8 +77,9 @@ class Service:
         self.client = client
         self.log = log
         self.proofs = ProofInquiries(lambda entry: proof_of(client, entry))
+        origin = Origin(name, options.pool)
         self.drain = None if history is None else HistoryDrain(
-            history, Origin(name, options.pool), told=self._tell_of_history,
+            history, origin, told=self._tell_of_history,
             lost=self._history_lost, most=history_backlog,
             tends=Pruner(
                 retention or Retention(), client.clock.now,
@@ -91,7 +92,7 @@ class Service:
             lambda error: log.failed("the history misses a cycle", error),
         )  # fmt: skip
         self.account = None if history is None else EvictionAccount(
-            history, client.clock.now,
+            history, origin, client.clock.now,
             lambda outcomes: self.figures.tell_of_outcomes(outcomes),  # noqa: PLW0108  they are made below
             leads=lambda: self.election.leads,
             failed=lambda error: log.failed("what evictions came to could not be read", error),

@@ -17,6 +17,7 @@ from tenure.history.connect import name_of
 from tenure.history.lives import life_of
 from tenure.history.query import Query
 from tenure.history.record import HistoryRecord
+from tenure.history.scope import EVERYTHING_THERE, Scope
 from tenure.history.story import sentence, told_together
 from tenure.history.takers import LifeLine, Taker, causes_of, takers_among
 from tenure.history.views import (
@@ -110,14 +111,19 @@ class Passed:
 
 
 class PastSource:
-    """A history, gone through once; what it says of a moment or a workload is read when it is asked for."""
+    """A history, gone through once; what it says of a moment or a workload is read when it is asked for.
+
+    ``whose``: the cluster and node pool whose history is shown, where the store has that of several; ``may_begin``:
+    there need not be records of it yet.
+    """
 
     is_live = False
     kind = "history"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, whose: Scope = EVERYTHING_THERE, *, may_begin: bool = False) -> None:
         self.name = name_of(address)
         self._store = open_history(address)
+        self._whose, self._may_begin = whose, may_begin
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._number = 1
@@ -137,6 +143,7 @@ class PastSource:
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     def _pass(self) -> Passed:
+        self._choose()
         span = self._store.span() or (0, 0)
         begin = self._begin(span)
         made = Passed(version_of_content(self._store), span, begin)
@@ -154,6 +161,11 @@ class PastSource:
                 count, last = count + 1, record.at
         made.waits = _waits(made.lives, span[1], MOST_WAITS)
         return made
+
+    def _choose(self) -> None:
+        """See one node pool of one cluster; once there are records of one, others that come change nothing."""
+        if self._store.scope.cluster is None:
+            self._store.see(self._whose, alone=True, may_begin=self._may_begin)
 
     def _begin(self, span: tuple[int, int]) -> int:
         """Say from when on records are gone through: of very many, those of the last days, or of a part of these."""
