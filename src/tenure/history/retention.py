@@ -80,7 +80,7 @@ def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int
     """
     limits = retention.limits(now)
     with store.reading() as connection:
-        months = [month for month in months_of(connection) if month_start(month) < max(limits.values())]
+        months = months_of(connection)
         sources = connection.execute(select(SOURCES.c.id)).scalars().all()
         needed = {month: list[int]() for month in months}
         for source in sources:
