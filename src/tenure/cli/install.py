@@ -12,13 +12,13 @@ from tenure.cli.live_cluster import server_address
 from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.installation import (
-    DEFAULT_POOL,
     HistorySecret,
     HistoryVolume,
     Installation,
 )
 from tenure.clusters.kubernetes.install.manifests import objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
+from tenure.clusters.kubernetes.keys import DEFAULT_POOL
 from tenure.model.kinds import NameKind
 from tenure.model.load import load_file
 from tenure.model.problems import InputProblem, InvalidInputError

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.keys import DEFAULT_POOL
+from tenure.clusters.kubernetes.pool_status import as_part, part_of
 from tenure.engine.session import Session
 from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster, EvictionOutcome
@@ -35,6 +37,9 @@ WRITTEN: Final = "Written"
 
 _RUNNING: Final = frozenset({Phase.BOUND, Phase.RUNNING})
 _WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
+
+_SHARED: Final = frozenset({"queues", "disruptionbudgets"})
+"""Kinds of objects that all node pools share, each with a part of their status."""
 
 _NO_PODS: Final = {"phase": "Pending", "running": 0, "pending": 0}
 
@@ -166,13 +171,14 @@ class Figures:
         written = 0
         for (plural, namespace, name), wanted in self._wanted(told, views):
             item = self._informers.objects[plural].items.get((namespace, name))
-            known = item.status if item is not None and isinstance(item.status, dict) else {}
+            pool = self._informers.options.pool if plural in _SHARED else DEFAULT_POOL
+            known = part_of(None if item is None else item.status, pool)
             changed = {key: _change(known.get(key), value) for key, value in wanted.items() if known.get(key) != value}
             if item is not None and changed:
                 if written >= MOST:
                     return False
                 written += 1
-                self._patch(plural, namespace, name, changed)
+                self._patch(plural, namespace, name, as_part(changed, pool))
         return True
 
     def _wanted(self, told: FigureBasis, views: tuple[QueueView, ...]) -> Iterator[tuple[Key, Status]]:
@@ -181,10 +187,10 @@ class Figures:
             for name, status in queue_figures(cluster, views).items():
                 yield ("queues", "", name), status
         if groups := self._keys("podgroups"):
-            workloads = {(w.namespace, w.name): w for w in cluster.workloads}
-            for namespace, name in groups:
-                found = workloads.get((namespace, name))
-                yield ("podgroups", namespace, name), _NO_PODS if found is None else group_figures(found)
+            with self._informers.pods.lock:
+                with_pods = {(group[0], group[2]) for group in self._informers.pods.groups}
+            for key, status in figures_of_groups(cluster, groups, with_pods):
+                yield ("podgroups", *key), status
         if self._keys("disruptionbudgets"):
             for name, status in budget_figures(cluster).items():
                 yield ("disruptionbudgets", "", name), status
@@ -244,6 +250,19 @@ def queue_figures(cluster: Cluster, views: Iterable[QueueView]) -> dict[str, Sta
         for view in views
         if view.name in parents
     }
+
+
+def figures_of_groups(
+    cluster: Cluster, groups: Iterable[tuple[str, str]], with_pods: Container[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], Status]]:
+    """Give what is to be said of pod groups (namespace, name); nothing of those that have pods in other pools alone."""
+    workloads = {(w.namespace, w.name): w for w in cluster.workloads}
+    for key in groups:
+        found = workloads.get(key)
+        if found is not None:
+            yield key, group_figures(found)
+        elif key not in with_pods:
+            yield key, _NO_PODS
 
 
 def group_figures(workload: Workload) -> Status:

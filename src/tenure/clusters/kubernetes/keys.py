@@ -8,6 +8,9 @@ PREFIX: Final = "tenure.dev/"
 
 POD_GROUP: Final = "tenure.dev/pod-group"
 POOL: Final = "tenure.dev/node-pool"
+DEFAULT_POOL: Final = "default"
+"""The node pool of nodes and pods without that label."""
+
 SUB_GROUP: Final = "tenure.dev/sub-group"
 KAI_SUB_GROUP: Final = "kai.scheduler/subgroup-name"
 """Label by which a pod names its subgroup of one of KAI's groups."""

@@ -14,6 +14,7 @@ from tenure.clusters.kubernetes.cache.assumed import ASSUMED_SECONDS, AssumedPod
 from tenure.clusters.kubernetes.cache.nodes import node_of
 from tenure.clusters.kubernetes.cache.owners import Key, OwnerIndex, OwnerLink, controller, link_to
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord, group_below
+from tenure.clusters.kubernetes.pool_status import part_of
 from tenure.clusters.kubernetes.seals import Seal, seal_of
 from tenure.model.node import Node
 from tenure.model.workload import Phase
@@ -163,10 +164,15 @@ def of_capacity(item: api.ApiStorageCapacity) -> object:
 
 
 def of_spec(item: api.ApiObject) -> object:
-    """Give what an object with a spec decides, and what the scheduler wrote on it for the next one."""
-    status = item.status if isinstance(item.status, dict) else {}
+    """Give what an object with a spec decides."""
+    return of_meta(item), item.spec, item.data, item.value
+
+
+def of_queue(item: api.ApiObject, pool: str) -> object:
+    """Give what a queue decides in a node pool, and what its scheduler wrote on it for the next one."""
+    status = part_of(item.status, pool)
     written = [status.get(key) for key in ("quotaPreemption", "usage", "usageAt")]
-    return of_meta(item), item.spec, item.data, item.value, written
+    return of_spec(item), written
 
 
 class NodeStore:

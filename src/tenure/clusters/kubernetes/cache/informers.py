@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from tenure.clusters.kubernetes.cache.handlers import (
     of_device_claim,
     of_device_object,
     of_meta,
+    of_queue,
     of_spec,
     of_storage_class,
     of_volume,
@@ -403,6 +405,7 @@ class InformerCache:
         if kind is not None and name not in self.objects:
             self.objects[name] = OwnerStore(kind, self.pods)
         decides = _DECIDES.get(name, of_meta if name in _OPTIONAL else of_spec)
+        decides = partial(of_queue, pool=self.options.pool) if name == "queues" else decides
         return self.objects.setdefault(name, ClaimStore() if name == "claims" else ObjectStore(decides))
 
     def _watch(

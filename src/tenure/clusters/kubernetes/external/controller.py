@@ -21,7 +21,7 @@ from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.admission import BINDING_PATH, NAME
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
-from tenure.clusters.kubernetes.read.observe import DEFAULT_POOL, Observed
+from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.actor import Failure, Outcome
@@ -283,7 +283,7 @@ class ReservationController:
     def tainted(self) -> Iterator[Node]:
         """Give the nodes of this pool that carry any taint of ours."""
         for _, node in sorted(self.informers.nodes.nodes.copy().items()):
-            of_pool = node.labels.get(keys.POOL, DEFAULT_POOL) == self.informers.options.pool
+            of_pool = node.labels.get(keys.POOL, keys.DEFAULT_POOL) == self.informers.options.pool
             if of_pool and any(t.key == reservations.TAINT for t in node.taints):
                 yield node
 

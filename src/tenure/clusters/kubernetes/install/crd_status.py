@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.install.structural import MAX_KEYS
+from tenure.clusters.kubernetes.pool_status import PARTS
 from tenure.model.kinds import Schema
 
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
@@ -46,8 +47,19 @@ def _status(**properties: Schema) -> Schema:
     return {"type": "object", "description": "What the scheduler says of it.", "properties": made}
 
 
+def _of_each_pool(**properties: Schema) -> Schema:
+    """Give a status of which every node pool has a part: that of the pool ``default`` is not below a name."""
+    parts: dict[str, Any] = {
+        "type": "object",
+        "maxProperties": MAX_KEYS,
+        "description": "The same for each node pool but the one called default, whose part is the rest.",
+        "additionalProperties": {"type": "object", "properties": properties},
+    }
+    return _status(**properties, **{PARTS: parts})
+
+
 STATUS: Final[dict[str, Schema]] = {
-    "Queue": _status(
+    "Queue": _of_each_pool(
         quotaPreemption={
             "type": "object",
             "description": "The armed deadline of quota preemption, and the maximum it belongs to.",
@@ -74,7 +86,7 @@ STATUS: Final[dict[str, Schema]] = {
         staleSince=_said(_TIME, "Since when it runs with less than its core."),
         requeueNotBefore=_said(_TIME, "Until when it is not requeued again."),
     ),
-    "DisruptionBudget": _status(
+    "DisruptionBudget": _of_each_pool(
         inForce={"type": "boolean", "description": "Whether it bounds anything now: its schedule's window is open."},
         evictions=_said(_COUNT, "Evictions that were charged to it in the current window."),
         allowed=_said(_COUNT, "Evictions that it allows beside them now; absent where it bounds no number of them."),

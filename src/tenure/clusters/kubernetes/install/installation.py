@@ -16,8 +16,8 @@ from tenure.clusters.kubernetes.install.rbac import (
     Right,
     Role,
 )
+from tenure.clusters.kubernetes.keys import DEFAULT_POOL
 
-DEFAULT_POOL: Final = "default"
 USER: Final = 65_532
 """The user and group that the containers run as, also by the image itself."""
 

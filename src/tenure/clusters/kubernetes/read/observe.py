@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -59,7 +60,6 @@ from tenure.model.settings import Settings
 from tenure.model.workload import Nomination, Phase, Workload
 from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds
 
-DEFAULT_POOL = "default"
 UNKNOWN = "tenure-unknown"
 """Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
 
@@ -266,11 +266,12 @@ class Observer:
         if not claims:
             return {}
         there = {**self.informers.nodes.nodes, **known}
-        return joining(claims.values(), there, self.informers.options.pool, DEFAULT_POOL, now)
+        return joining(claims.values(), there, self.informers.options.pool, keys.DEFAULT_POOL, now)
 
     def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
-        """Give the devices of which parts are given out; None where none is held or is to be."""
-        held = [one for item in self._objects(RESERVATIONS).sorted() if (one := reservation_of(item)) is not None]
+        """Give the devices of the pool's nodes of which parts are given out; None where none is held or is to be."""
+        read, own = map(reservation_of, self._objects(RESERVATIONS).sorted()), self.informers.options.pool
+        held = [one for one in read if one is not None and self._pools.get(one.place[0], own) == own]
         return SharedDevices(held, workloads) if held or self.informers.options.reservation_image else None
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -348,8 +349,12 @@ class Observer:
 
     def _listed_queues(self) -> tuple[str, list[tuple[Queue, api.Meta]]]:
         """Give the watch of the first kind of which there are queues, and these, each with its object."""
-        tell = self.informers.findings.tell
-        readers = (("queues", queue_of), ("kai queues", kai_queue_of), (volcano.WATCH, volcano.volcano_queue))
+        tell, pool = self.informers.findings.tell, self.informers.options.pool
+        readers = (
+            ("queues", partial(queue_of, pool=pool)),
+            ("kai queues", kai_queue_of),
+            (volcano.WATCH, volcano.volcano_queue),
+        )
         for name, made_of in readers:
             found = [(q, item.metadata) for item in self._objects(name).sorted() if (q := made_of(item, tell))]
             if found:
@@ -381,11 +386,9 @@ class Observer:
             if rule is None:
                 continue
             if rule.name in names:
-                tell(
-                    budgets.RULE,
-                    other.metadata,
-                    f"budget {rule.name} is there twice; the settings have one of this name",
-                )
+                about = (budgets.RULE, other) if item is None else (budgets.POOL, item)  # all pools have the rule
+                said = f"its budget {rule.name} has the name of a DisruptionBudget, which is not applied here"
+                tell(about[0], about[1].metadata, said)
             elif rule.queue is not None and queues and rule.queue not in queues:
                 tell(budgets.RULE, other.metadata, f"there is no queue {rule.queue}; the budget is not applied")
             else:
@@ -438,7 +441,7 @@ class Observer:
             nodes = [
                 (name, _with_drivers(n, csi.items.get(("", name)))) for name, n in sorted(store.nodes.copy().items())
             ]
-            pools = {name: node.labels.get(keys.POOL, DEFAULT_POOL) for name, node in nodes}
+            pools = {name: node.labels.get(keys.POOL, keys.DEFAULT_POOL) for name, node in nodes}
             if pools != self._pools:
                 self._pools, self._homes = pools, self._homes + 1
             own, complain = self.informers.options.pool, self.informers.findings.tell
@@ -511,8 +514,8 @@ class Observer:
         pool = self.informers.options.pool
         if record.task.node is not None:
             node = self.informers.nodes.nodes.get(record.task.node)
-            return node is not None and node.labels.get(keys.POOL, DEFAULT_POOL) == pool
-        return (record.pool or DEFAULT_POOL) == pool
+            return node is not None and node.labels.get(keys.POOL, keys.DEFAULT_POOL) == pool
+        return (record.pool or keys.DEFAULT_POOL) == pool
 
     def _is_beyond(self, record: PodRecord) -> bool:
         """Whether a pod is on a node of another pool."""

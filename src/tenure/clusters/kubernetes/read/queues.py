@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tenure.clusters.kubernetes import api
+from tenure.clusters.kubernetes.pool_status import part_of
 from tenure.clusters.kubernetes.read.values import Complain, read, without
 from tenure.model.check_queues import check_queues
 from tenure.model.queue import Queue, QueueStatus
@@ -22,10 +23,11 @@ _KAI_UNLIMITED = 1_000_000_000
 """Stands for KAI's -1 where that is guaranteed: a million cores or GPUs, a petabyte; more than any cluster has."""
 
 
-def queue_of(item: api.ApiObject, complain: Complain) -> Queue | None:
-    """Give the queue of one of Tenure's own objects; None where it cannot be read."""
+def queue_of(item: api.ApiObject, complain: Complain, pool: str) -> Queue | None:
+    """Give the queue of one of Tenure's own objects as it stands in a node pool; None where it cannot be read."""
     plain = {**without(item.spec, "name", "createdAt", "status"), "name": item.metadata.name}
-    return _made(item, plain, QUEUE, complain)
+    made = _made(item, plain, QUEUE, complain)
+    return None if made is None else replace(made, status=_status_of(item, complain, pool))
 
 
 def kai_queue_of(item: api.ApiObject, complain: Complain) -> Queue | None:
@@ -66,12 +68,12 @@ def _made(item: api.ApiObject, plain: dict[str, Any], kind: str, complain: Compl
     if made is BAD:
         return None
     found: Queue = made
-    return replace(found, created_at=api.micros(item.metadata.creation_timestamp), status=status_of(item, complain))
+    return replace(found, created_at=api.micros(item.metadata.creation_timestamp))
 
 
-def status_of(item: api.ApiObject, complain: Complain) -> QueueStatus | None:
-    """Give what the scheduler wrote on a queue."""
-    status = item.status if isinstance(item.status, dict) else {}
+def _status_of(item: api.ApiObject, complain: Complain, pool: str) -> QueueStatus | None:
+    """Give what the scheduler of a node pool wrote on a queue."""
+    status = part_of(item.status, pool)
     own = {key: status[key] for key in _STATUS_KEYS if status.get(key)}
     if not own:
         return None

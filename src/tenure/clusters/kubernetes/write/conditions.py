@@ -38,6 +38,8 @@ class Conditions:
                 if written >= MOST:
                     return
                 meta = item.metadata
+                if kind == "NodePool" and meta.name != self.informers.options.pool:
+                    continue  # its own scheduler knows whether it can be read
                 key = (plural, meta.namespace, meta.name)
                 found = self.informers.findings.current.get((kind, meta.namespace, meta.name), ())
                 seen = (meta.resource_version, tuple(found))

@@ -1,6 +1,7 @@
 """Writing what a cycle decided about queues: armed deadlines, and usage for time-based fairness.
 
-Tenure's own queues have it in their status. Those of others have no place for it; theirs is kept in a ConfigMap.
+Tenure's own queues have it in their status, for each node pool by itself. Those of others have no place for it; theirs
+is kept in a ConfigMap of the node pool.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import msgspec
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.pool_status import as_part
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.queues import config_map
 from tenure.engine.plan import Plan
@@ -47,7 +49,8 @@ class QueueStatuses:
             plain = _plain(status)
             if observed.queue_kinds.get(name) == "queues":
                 try:
-                    answer = self.client.patch(self.informers.status_path("queues", "", name), {"status": plain})
+                    part = as_part(plain, self.informers.options.pool)
+                    answer = self.client.patch(self.informers.status_path("queues", "", name), {"status": part})
                     self.informers.wrote("queues", answer)
                 except ApiError as error:
                     if error.status not in (_GONE, _CONFLICT):
