@@ -8,9 +8,10 @@ import subprocess
 
 import pytest
 
+from tenure.clusters.kubernetes.gpus.own_pod import HolderOptions, of_spec
 from tenure.clusters.kubernetes.gpus.reservations import reservation_pod
 
-POD = reservation_pod(("node-0", 3), "tenure:test", "tenure-system")["spec"]
+POD = reservation_pod(("node-0", 3), HolderOptions("tenure:test"), "tenure-system")["spec"]
 TELLS, HOLDS = POD["initContainers"][0]["command"], POD["containers"][0]["command"]
 
 
@@ -55,6 +56,19 @@ def test_what_is_not_known_is_not_told(tmp_path, program, why):
     assert (done.returncode, told) == (1, None)
     assert why in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_it_is_made_like_the_pod_of_the_scheduler():
+    """Image and policy of the scheduler's container, whatever was put before it, its secrets, and its PriorityClass."""
+    secrets = [{"name": "registry"}]
+    beside = {"name": "proxy", "image": "r.example/proxy:1"}
+    own = {"name": "scheduler", "image": "r.example/tenure:1", "imagePullPolicy": "Never"}
+    spec = {"containers": [beside, own], "imagePullSecrets": secrets, "priorityClassName": "tenure"}
+    made = reservation_pod(("node-0", 3), of_spec(spec), "tenure-system")["spec"]
+    assert (made["imagePullSecrets"], made["priorityClassName"]) == (secrets, "tenure")
+    for one in (*made["initContainers"], *made["containers"]):
+        assert (one["image"], one["imagePullPolicy"]) == ("r.example/tenure:1", "Never")
+    assert not {"imagePullSecrets", "priorityClassName"} & POD.keys()
 
 
 def test_it_holds_until_it_is_ended():

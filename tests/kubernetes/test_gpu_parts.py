@@ -20,6 +20,8 @@ from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.gpus.environment import VARIABLE
+from tenure.clusters.kubernetes.gpus.keeper import ReservationKeeper
+from tenure.clusters.kubernetes.gpus.own_pod import CONTAINER
 from tenure.clusters.kubernetes.gpus.reservations import reservation_name
 from tenure.clusters.kubernetes.install.manifests import Installation
 from tenure.clusters.kubernetes.read.observe import Observer
@@ -96,7 +98,7 @@ class Theatre:
     def life(self, last=0, ends="", *, cycles=40):
         """Let one scheduler run until it is killed at a write, or nothing happens any more."""
         client = MortalClient(find_access(str(self.account)), last, ends)
-        options = Options(reservation_image="tenure:test")
+        options = Options(holds_gpus=True, reservation_image="tenure:test")
         live = KubernetesCluster(client, options, self.told.settings, in_flight=1, allowed=client.allowed)
         live.start()
         loop, quiet = Loop(live, lambda: 1, wall=lambda: self.now), 0
@@ -211,6 +213,26 @@ def test_what_containers_see_is_what_the_plan_says(plane, deadly):
             theatre.life()
             theatre.check_leaks()
         theatre.clear()
+
+
+def test_what_holds_a_device_outranks_what_is_scheduled_and_has_the_image_that_the_cluster_knows(plane):
+    """It is made of the scheduler's own pod, with no right but those of the installation."""
+    stage, (name, uid) = Stage(plane), ("tenure-0", 65_532)
+    secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": CONTAINER, "image": "r.example/tenure:1", "securityContext": secure}
+    user = {"runAsNonRoot": True, "runAsUser": uid, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec = {"priorityClassName": "tenure", "imagePullSecrets": [{"name": "registry"}], "securityContext": user}
+    stage.client.create(OWN, {"metadata": {"name": name}, "spec": {**spec, "containers": [container]}})
+    account = plane.kubeconfig_for(plane.token_of("tenure", "tenure-system"), "tenure")
+    client = Client(find_access(str(account)))
+    for pod_name, refused in (("tenure-1", [404]), (name, [])):
+        keeper = ReservationKeeper(client, InformerCache(client, Options(holds_gpus=True, pod_name=pod_name)))
+        assert [error.status for _, error in keeper.hold({("n0", 0)})] == refused
+    made = stage.client.get(f"{OWN}/{reservation_name(('n0', 0))}")["spec"]
+    assert (made["priority"], made["imagePullSecrets"]) == (1_000_000_000, [{"name": "registry"}])
+    assert {one["image"] for one in (*made["initContainers"], *made["containers"])} == {"r.example/tenure:1"}
+    for one in (name, reservation_name(("n0", 0))):
+        stage.client.delete(f"{OWN}/{one}", {"gracePeriodSeconds": 0})
 
 
 def test_who_only_looks_counts_a_shared_device_once(plane):

@@ -38,9 +38,11 @@ from tenure.cli.signals import on_end
               help="Take out of the history what is older than this, once a day; default: 13 months.")  # fmt: skip
 @click.option("--history-keep-kind", "history_kinds", multiple=True, metavar="KIND=D",
               help="Keep records of one kind for another time, e.g. usage=90d; any number of times.")  # fmt: skip
-@click.option("--gpu-reservation-image", default="", metavar="IMAGE",
-              help="This image, for the pods that hold GPUs of which parts are given out; without it parts are only "
+@click.option("--share-gpus", is_flag=True,
+              help="Hold GPUs of which parts are given out by pods like the one in which it runs; else parts are only "
                    "counted.")  # fmt: skip
+@click.option("--gpu-reservation-image", default="", metavar="IMAGE",
+              help="Hold such GPUs by pods of this image of Tenure's; needed where it runs in no pod.")  # fmt: skip
 @click.option("--prometheus", default="", metavar="URL",
               help="The address of a Prometheus: what pods use of their GPUs, for the nominator of idle ones, and "
                    "without a metrics API what nodes use.")  # fmt: skip
@@ -59,8 +61,8 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     elif others["history_keep"] is not None or others["history_kinds"]:
         raise click.UsageError("--history-keep says how long a history is kept; name it with --history")
     settings = settings_of(where)
-    options = replace(options_of(where), reservation_image=others["gpu_reservation_image"],
-                      prometheus=server_address(others["prometheus"]))  # fmt: skip
+    options = replace(options_of(where), prometheus=server_address(others["prometheus"]),
+                      **_holders(share=others["share_gpus"], image=others["gpu_reservation_image"]))  # fmt: skip
     client = connect(where, connections=in_flight + 64)
     from tenure.live.log import set_up  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415
@@ -75,6 +77,15 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
     guards = others["metrics_access"] == "authorized"
     done = service.run((host.strip("[]"), int(port)), guards_metrics=guards)
     return DONE if done else OUTSIDE_FAILED
+
+
+def _holders(*, share: bool, image: str) -> dict[str, Any]:
+    """Give the options about pods that hold GPUs."""
+    pod_name = os.environ.get("POD_NAME", "")
+    if share and not (pod_name or image):
+        raise click.UsageError("--share-gpus is for a scheduler in a pod, whose name is in POD_NAME; it has none here, "
+                               "so name an image with --gpu-reservation-image")  # fmt: skip
+    return {"holds_gpus": share or bool(image), "pod_name": pod_name, "reservation_image": image}
 
 
 def _names(text: str) -> list[str]:

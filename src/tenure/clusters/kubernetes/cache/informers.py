@@ -168,7 +168,8 @@ class Options:
 
     ``only_reads``: nothing will be decided on for this cluster, so that what may not be read may be left out.
     ``schedulers``: names of schedulers whose pods count as Tenure's.
-    ``reservation_image``: what runs in the pods that hold shared GPUs; without one, parts of GPUs are only counted.
+    ``holds_gpus``: GPUs of which parts are given out are held by pods; else the parts are only counted.
+    ``pod_name``: the pod in which the scheduler runs, like which those are made; ``reservation_image``: another image.
     ``prometheus``: the address of a Prometheus that knows what pods use of their GPUs. ``kueue``: its queues are read.
     """
 
@@ -177,6 +178,8 @@ class Options:
     yunikorn: tuple[str, str] | None = None
     only_reads: bool = False
     schedulers: frozenset[str] = frozenset()
+    holds_gpus: bool = False
+    pod_name: str = ""
     reservation_image: str = ""
     prometheus: str = ""
     kueue: bool = False

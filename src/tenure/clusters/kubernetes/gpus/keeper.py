@@ -8,6 +8,7 @@ from typing import Final
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.clusters.kubernetes.gpus.own_pod import HolderOptions, of_own_pod
 from tenure.clusters.kubernetes.gpus.reservations import DevicePlace, SharedDevices, reservation_pod
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.engine.plan import Plan, PlanStep
@@ -17,11 +18,12 @@ _GONE: Final = 404
 
 
 class ReservationKeeper:
-    """The keeper of the reservations of a cluster; without an image to run in them there are none."""
+    """The keeper of the reservations of a cluster; a scheduler that holds no GPUs makes none."""
 
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client
         self.informers = informers
+        self._made_with: HolderOptions | None = None
 
     @property
     def path(self) -> str:
@@ -57,10 +59,10 @@ class ReservationKeeper:
 
     def hold(self, places: set[DevicePlace]) -> list[tuple[DevicePlace, ApiError]]:
         """Have devices held; gives those for which that was refused. One that is held already is."""
-        options, failed = self.informers.options, []
+        failed = []
         for place in sorted(places):
             try:
-                self.client.create(self.path, reservation_pod(place, options.reservation_image, options.namespace))
+                self.client.create(self.path, reservation_pod(place, self._holders(), self.informers.options.namespace))
             except ApiError as error:
                 if error.status != _CONFLICT:
                     failed.append((place, error))
@@ -73,6 +75,23 @@ class ReservationKeeper:
                 continue
             with suppress(ApiError):  # the next cycle tries again
                 self.client.delete(f"{self.path}/{one.name}", {"preconditions": {"uid": one.uid}})
+
+    def _holders(self) -> HolderOptions:
+        """Give what the pods are made with; the own pod is asked about once, when the first device is to be held.
+
+        Raises
+        ------
+        ApiError
+            If it cannot be asked about.
+        """
+        options = self.informers.options
+        if self._made_with is None:
+            self._made_with = (
+                of_own_pod(self.client, options.namespace, options.pod_name, options.reservation_image)
+                if options.pod_name
+                else HolderOptions(options.reservation_image)
+            )
+        return self._made_with
 
     def _is_part(self, step: PlanStep, observed: Observed) -> bool:
         return observed.workloads[step.workload].tasks[step.task_index].spec.gpu_share is not None

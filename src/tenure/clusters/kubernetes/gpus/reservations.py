@@ -17,6 +17,7 @@ from typing import Any, Final
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.gpus import holder
+from tenure.clusters.kubernetes.gpus.own_pod import HolderOptions
 from tenure.clusters.kubernetes.read.workloads import HELD, PLACED
 from tenure.model.resources import GPU
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
@@ -73,14 +74,17 @@ def _told(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def reservation_pod(place: DevicePlace, image: str, namespace: str) -> dict[str, Any]:
+def reservation_pod(place: DevicePlace, asked: HolderOptions, namespace: str) -> dict[str, Any]:
     """Give the pod that holds a device of a node: it is bound by its spec, so that no scheduler looks at it.
 
-    ``image`` is the one in which this process runs.
+    Its image is the one in which this process runs. It asks for no CPU and no memory: a node of which all is given out
+    would refuse it, and the pods that were promised parts would wait for ever.
     """
     secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
-    one = {"image": image, "resources": {"limits": {GPU: "1"}}, "securityContext": secure}
+    image = {"image": asked.image, **({"imagePullPolicy": asked.pull_policy} if asked.pull_policy else {})}
+    one = {**image, "resources": {"limits": {GPU: "1"}}, "securityContext": secure}
     user = {"runAsNonRoot": True, "runAsUser": 65_532, "seccompProfile": {"type": "RuntimeDefault"}}
+    further = {"priorityClassName": asked.priority_class, "imagePullSecrets": list(asked.pull_secrets)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -99,6 +103,7 @@ def reservation_pod(place: DevicePlace, image: str, namespace: str) -> dict[str,
             "securityContext": user,
             "initContainers": [{"name": "tell", "command": holder.command(holder.TELL), **one}],
             "containers": [{"name": "hold", "command": holder.command(holder.HOLD), **one}],
+            **{key: value for key, value in further.items() if value},
         },
     }
 

@@ -9,6 +9,7 @@ import yaml
 
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.gpus import environment
+from tenure.clusters.kubernetes.gpus.own_pod import CONTAINER
 from tenure.clusters.kubernetes.install import history, tenant_policies
 from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
 from tenure.clusters.kubernetes.install.installation import Installation
@@ -246,7 +247,7 @@ def _network_policy(asked: Installation) -> Object:
 
 def _container(asked: Installation) -> Object:
     return {
-        "name": "scheduler",
+        "name": CONTAINER,
         **asked.pod.image(asked.image),
         "args": arguments(asked),
         "env": [
@@ -278,7 +279,7 @@ def arguments(asked: Installation) -> list[str]:
         given.append(f"--yunikorn-config={'/'.join(asked.yunikorn)}")
     given += [f"--scheduler-name={name}" for name in asked.schedulers]
     if asked.holds_gpus:
-        given.append(f"--gpu-reservation-image={asked.image}")
+        given.append("--share-gpus")
     if asked.kueue_queues:
         given.append("--kueue-queues")
     if asked.prometheus:

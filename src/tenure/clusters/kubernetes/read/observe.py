@@ -252,7 +252,7 @@ class Observer:
             tuple(announced),
             urgent,
             informers.kinds,
-            devices if informers.options.reservation_image else None,
+            devices if informers.options.holds_gpus else None,
             waiting,
             self._number,
             changed,
@@ -272,7 +272,7 @@ class Observer:
         """Give the devices of the pool's nodes of which parts are given out; None where none is held or is to be."""
         read, own = map(reservation_of, self._objects(RESERVATIONS).sorted()), self.informers.options.pool
         held = [one for one in read if one is not None and self._pools.get(one.place[0], own) == own]
-        return SharedDevices(held, workloads) if held or self.informers.options.reservation_image else None
+        return SharedDevices(held, workloads) if held or self.informers.options.holds_gpus else None
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
