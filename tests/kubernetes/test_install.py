@@ -282,6 +282,12 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
         (["--namespace", "Not A Name"], "is no name that Kubernetes takes"),
         (["--image", ""], "is empty"),
         (["--pool", "console"], "named like the console's"),
+        (["--pull-secret", "Mine"], "--pull-secret is 'Mine', which is no name that Kubernetes takes"),
+        (["--priority-class", ""], "--priority-class is '', which is no name that Kubernetes takes"),
+        (["--scheduler-name", "kai-scheduler", "--scheduler-name", "it's"], '--scheduler-name is "it\'s"'),
+        (["--console", "--console-host", "https://console.example"], "--console-host is 'https://console.example'"),
+        (["--history-secret", "history/an address"], "NAME/KEY is expected, such as tenure-history/url"),
+        (["--yunikorn-config", "yunikorn/Configs"], "NAMESPACE/NAME is expected"),
     ):
         run = tenure("install", *options)
         assert (run.returncode != 0, run.stdout) == (True, ""), options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from tenure.clusters.kubernetes.install.installation import (
 from tenure.clusters.kubernetes.install.manifests import objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
 from tenure.clusters.kubernetes.keys import DEFAULT_POOL
-from tenure.model.kinds import NameKind
 from tenure.model.load import load_file
 from tenure.model.problems import InputProblem, InvalidInputError
 from tenure.model.quantity import parse_quantity
@@ -29,6 +29,8 @@ from tenure.model.settings import Settings
 _MAP_FORM: Final = "NAMESPACE/NAME, such as yunikorn/yunikorn-configs"
 _KEY_FORM: Final = "NAME/KEY, such as tenure-history/url"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @click.command()
@@ -65,6 +67,10 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
               help="A Prometheus to be asked what pods use of their GPUs, and nodes of their CPU.")  # fmt: skip
 @click.option("--history-secret", metavar="NAME/KEY", help="Keep a history in PostgreSQL; the Secret has its address.")
 @click.option("--history-volume", metavar="SIZE", help="Keep a history on a volume of this size; takes --replicas 1.")
+@click.option(
+    "--pull-secret", "pull_secrets", multiple=True, metavar="NAME",
+    help="A Secret of that namespace with credentials for the image's registry. Repeatable.",
+)  # fmt: skip
 @click.option("--priority-class", metavar="NAME", help="Use this PriorityClass instead of installing one.")
 @click.option(
     "--network-policy/--no-network-policy",
@@ -96,13 +102,21 @@ def install(
         raise click.UsageError(
             f"--pool is {pool!r}, whose objects would be named like the console's; name it otherwise"
         )
-    if others["priority_class"] == "":
-        raise click.UsageError("--priority-class is empty; name a PriorityClass, or leave the option out")
+    secrets = others.pop("pull_secrets")
+    for option, names in (
+        ("--priority-class", [] if others["priority_class"] is None else [others["priority_class"]]),
+        ("--scheduler-name", others["schedulers"]), ("--console-host", hosts), ("--pull-secret", secrets),
+    ):  # fmt: skip
+        for name in names:
+            if not _NAME.fullmatch(name):
+                message = "name one by small letters, digits, '-' and '.', or leave the option out"
+                raise click.UsageError(f"{option} is {name!r}, which is no name that Kubernetes takes; {message}")
     if image == "":
         raise click.UsageError("--image is empty; name an image, or leave the option out")
     if image is not None and not image.isprintable():
         raise click.UsageError(f"--image is {image!r}, which has letters that cannot be printed; leave them out")
     others["prometheus"] = server_address(others["prometheus"])
+    plain, credentials = Installation(image=""), [{"name": name} for name in secrets]
     asked = Installation(
         image=image or f"tenure:{version('tenure')}",
         namespace=namespace,
@@ -110,6 +124,8 @@ def install(
         role=Role.READ_ONLY if read_only else Role.SCHEDULER,
         config=_settings(config) if config else None,
         yunikorn=_pair("--yunikorn-config", yunikorn_config, _MAP_FORM) if yunikorn_config else None,
+        pod=replace(plain.pod, pull_secrets=credentials),
+        console_pod=replace(plain.console_pod, pull_secrets=credentials),
         history=_history(others.pop("history_secret"), others.pop("history_volume"), others["replicas"]),
         **others,
     )
@@ -132,7 +148,7 @@ def _history(secret: str | None, volume: str | None, replicas: int) -> HistorySe
     if secret and volume:
         raise click.UsageError("--history-secret and --history-volume are two places for one history; keep one of them")
     if secret:
-        name, key = _pair("--history-secret", secret, _KEY_FORM)
+        name, key = _pair("--history-secret", secret, _KEY_FORM, _KEY)
         return HistorySecret(name=name, key=key)
     if volume is None:
         return None
@@ -146,12 +162,10 @@ def _history(secret: str | None, volume: str | None, replicas: int) -> HistorySe
     raise click.UsageError(f"--history-volume is {volume!r}, which is no size; write one such as 10Gi")
 
 
-def _pair(option: str, text: str, example: str) -> tuple[str, str]:
-    first, slash, second = text.partition("/")
-    try:
-        if slash:
-            return NameKind().parse(first), NameKind().parse(second)
-    except ValueError:
-        pass
+def _pair(option: str, text: str, example: str, inner: re.Pattern[str] = _NAME) -> tuple[str, str]:
+    """Read a name and one within it."""
+    first, _, second = text.partition("/")
+    if _NAME.fullmatch(first) and inner.fullmatch(second):
+        return first, second
     form = example.partition(",")[0]
     raise click.UsageError(f"{option} is {text!r}, but {form} is expected{example.removeprefix(form)}")
