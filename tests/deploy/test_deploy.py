@@ -149,8 +149,8 @@ def test_a_release_for_a_further_pool_has_nothing_that_the_first_one_has(helm, t
     one, other = (compared(documents(text)) for text in (first, second))
     assert not one.keys() & other.keys()
     assert {kind for kind, _, _ in other} == {
-        "ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Role", "RoleBinding", "Service",
-        "ServiceMonitor",
+        "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Role",
+        "RoleBinding", "Service", "ServiceAccount", "ServiceMonitor",
     }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
 def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
     """The service account may do what the table of rights lists for the installation, and no other verb on it."""
     plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[role]))
-    plane.kubectl("-n", "tenure-system", "delete", "role", "tenure-gpu", "--ignore-not-found")  # of another pool
+    plane.kubectl("apply", "-f", "-", given=printed("--pool", "other"))
     rights = set(granted(role))
     own = [
         (r.group, resource, verb, r.names)
@@ -160,6 +160,54 @@ def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
     ):
         assert not may(client, *other, None)
     assert not may(client, "coordination.k8s.io", "leases", "update", "kube-system")
+
+
+def test_the_account_of_a_pool_has_the_rights_of_its_own_installation(plane):
+    """A read-only pool takes nothing from another, and gets nothing of it; neither writes what the other keeps."""
+    plane.kubectl("apply", "-f", "-", given=printed())
+    plane.kubectl("apply", "-f", "-", given=printed("--pool", "quiet", "--read-only"))
+    acts, looks = (plane.client(plane.token_of(name, "tenure-system")) for name in ("tenure", "tenure-quiet"))
+    assert [may(one, "", "pods/eviction", "create", None) for one in (acts, looks)] == [True, False]
+    assert [may(one, "", "pods", "watch", None) for one in (acts, looks)] == [True, True]
+    for pool, allowed in (("default", [True, False]), ("quiet", [False, True])):
+        lease = ("coordination.k8s.io", "leases", "update", "tenure-system", f"tenure-scheduler-{pool}")
+        assert [may(one, *lease) for one in (acts, looks)] == allowed
+
+
+MAPS = "/api/v1/namespaces/tenure-system/configmaps"
+
+
+def test_a_pool_of_several_makes_no_config_map_of_another_and_writes_on_pods(plane):
+    """The policies know the account of each pool: it creates its own pages alone, and is no tenant."""
+    plane.add_namespace("others")
+    for pool in ("gpu", "gpu-old"):
+        plane.kubectl("apply", "-f", "-", given=printed("--pool", pool))
+    client, old = (plane.client(plane.token_of(name, "tenure-system")) for name in ("tenure-gpu", "tenure-gpu-old"))
+
+    def made(by, name):
+        try:
+            by.create(f"{MAPS}?dryRun=All", {"metadata": {"name": name}})
+        except ApiError as error:
+            return "ValidatingAdmissionPolicy 'tenure-maps'" not in str(error)
+        return True
+
+    wait_for(lambda: not made(client, "tenure-queues-default"), "the policy to hold")
+    names = ("tenure-evictions-gpu-0", "tenure-queues-gpu", "tenure-moves-gpu", "tenure-evictions-gpu-old-0",
+             "tenure-queues-gpu-old", "tenure-evictions-default-0", "tenure", "tenure-evictions-gpu-x")  # fmt: skip
+    assert [name for name in names if made(client, name)] == list(names[:3])
+    assert [name for name in names if made(old, name)] == ["tenure-evictions-gpu-old-0", "tenure-queues-gpu-old"]
+    pods = "/api/v1/namespaces/others/pods"
+    plane.client().create(pods, {"metadata": {"name": "one"}, "spec": {"containers": [{"name": "c", "image": "x"}]}})
+    written = {"metadata": {"annotations": {"tenure.dev/nomination": "{}"}}}
+    client.patch(f"{pods}/one/status", written)
+    plane.kubectl("-n", "others", "create", "serviceaccount", "tenure-gpu")
+    plane.kubectl(
+        "create", "clusterrolebinding", "not-it", "--clusterrole=tenure", "--serviceaccount=others:tenure-gpu"
+    )
+    with pytest.raises(ApiError, match="only Tenure writes the annotations"):
+        plane.client(plane.token_of("tenure-gpu", "others")).patch(
+            f"{pods}/one/status", {"metadata": {"annotations": {"tenure.dev/nomination": "[]"}}}
+        )
 
 
 def may(client, group, resource, verb, namespace, named=""):

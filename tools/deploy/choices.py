@@ -38,6 +38,7 @@ CHOICES: Final = {
 _PLACES: Final = {
     "zznamespacezz": "{{ .Release.Namespace }}",
     "tenure-zzpoolzz": '{{ include "tenure.name" . }}',
+    "tenure:zzpoolzz": '{{ include "tenure.role" . }}',
     "zzpoolzz": "{{ .Values.pool }}",
     "http://zzprometheuszz:54327": "{{ .Values.prometheus }}",
     "zzimagezz": '{{ include "tenure.image" . }}',

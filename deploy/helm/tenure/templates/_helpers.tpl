@@ -3,6 +3,11 @@
 {{- if eq .Values.pool "default" }}tenure{{ else }}tenure-{{ .Values.pool }}{{ end }}
 {{- end }}
 
+{{/* The name of its rights in the whole cluster. */}}
+{{- define "tenure.role" -}}
+{{- if eq .Values.pool "default" }}tenure{{ else }}tenure:{{ .Values.pool }}{{ end }}
+{{- end }}
+
 {{/* The image with its tag or digest. */}}
 {{- define "tenure.image" -}}
 {{- if .Values.image.digest -}}

@@ -152,6 +152,11 @@ class Installation:
         return NAME if self.pool == DEFAULT_POOL else f"{NAME}-{self.pool}"
 
     @property
+    def cluster_role(self) -> str:
+        """The name of the pool's rights in the whole cluster: like none that all pools share, whatever it is called."""
+        return NAME if self.pool == DEFAULT_POOL else f"{NAME}:{self.pool}"
+
+    @property
     def guides(self) -> bool:
         """Whether it moves pods of other schedulers, which takes further rights and an admission policy."""
         moved = (self.config or {}).get("rescheduler", {}).get("schedulers")

@@ -108,21 +108,21 @@ def _priority_class() -> Object:
 
 
 def _service_account(asked: Installation) -> Object:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(NAME, asked.namespace)}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(asked.name, asked.namespace)}
 
 
 def _cluster_rights(asked: Installation) -> Iterator[Object]:
     yield {
         "apiVersion": RBAC,
         "kind": "ClusterRole",
-        "metadata": _metadata(NAME),
+        "metadata": _metadata(asked.cluster_role),
         "rules": rules(asked.rights, asked.role),
     }
     yield {
         "apiVersion": RBAC,
         "kind": "ClusterRoleBinding",
-        "metadata": _metadata(NAME),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "metadata": _metadata(asked.cluster_role),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": asked.cluster_role},
         "subjects": _subjects(asked),
     }
 
@@ -133,7 +133,7 @@ def _namespace_rights(asked: Installation) -> Iterator[Object]:
     if asked.yunikorn is not None:
         namespace, name = asked.yunikorn
         read = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["list", "watch"]}
-        yield from _role(asked, f"{NAME}-yunikorn-queues", namespace, [read])
+        yield from _role(asked, f"{asked.name}-yunikorn-queues", namespace, [read])
 
 
 def _role(asked: Installation, name: str, namespace: str, granted: list[Object]) -> Iterator[Object]:
@@ -148,7 +148,7 @@ def _role(asked: Installation, name: str, namespace: str, granted: list[Object])
 
 
 def _subjects(asked: Installation) -> list[Object]:
-    return [{"kind": "ServiceAccount", "name": NAME, "namespace": asked.namespace}]
+    return [{"kind": "ServiceAccount", "name": asked.name, "namespace": asked.namespace}]
 
 
 def _tenants_rights() -> Iterator[Object]:
@@ -196,7 +196,7 @@ def _deployment(asked: Installation) -> Object:
 
 def _pod(asked: Installation) -> Object:
     return {
-        "serviceAccountName": NAME,
+        "serviceAccountName": asked.name,
         "priorityClassName": asked.priority_class or NAME,
         "terminationGracePeriodSeconds": 30,
         "securityContext": asked.pod.pod_security,

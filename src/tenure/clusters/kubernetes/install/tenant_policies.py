@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.crds import VERSIONS
+from tenure.clusters.kubernetes.install.installation import DEFAULT_POOL
 from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.entries import API_VERSIONS
 from tenure.model.pods import KAI_SHARE
@@ -40,7 +41,8 @@ FIXED_ANNOTATIONS: Final = (
 _FIRST_VERSION: Final = API_VERSIONS[-1]
 """The version in which queues are read: that of older definitions too, since a kind that is not served refuses pods."""
 
-_OWN_MAPS: Final = ("tenure-evictions-", "tenure-queues-", "tenure-moves-")
+_PAGES: Final = "tenure-evictions-"
+_OWN_MAPS: Final = ("tenure-queues-", "tenure-moves-")
 _OWN_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", keys.SEAL)
 
 Object = dict[str, Any]
@@ -93,16 +95,17 @@ def policies(namespace: str, schedulers: Sequence[str]) -> tuple[TenantPolicy, .
     Parameters
     ----------
     namespace
-        The namespace of Tenure's service account.
+        The namespace of Tenure's service accounts, of which each pool has one.
     schedulers
         Names of schedulers whose pods are Tenure's.
     """
-    account = f"system:serviceaccount:{namespace}:tenure"
-    tenants, ours = _tenants(account), f"object.spec.schedulerName in {_listed(schedulers)}"
+    account = f"system:serviceaccount:{namespace}:{NAME}"
+    own = _own(account)
+    tenants, ours = _tenants(own), f"object.spec.schedulerName in {_listed(schedulers)}"
     return (
         _reserved(tenants),
         _placed(tenants, ours),
-        _unbound(account, ours),
+        _unbound(own, ours),
         _priorities(tenants),
         _own_class(namespace),
         _budgets(tenants),
@@ -147,15 +150,12 @@ def _placed(tenants: str, ours: str) -> TenantPolicy:
     )
 
 
-def _unbound(account: str, ours: str) -> TenantPolicy:
+def _unbound(own: str, ours: str) -> TenantPolicy:
     """Refuse pods that are placed already: no queue would have been asked, and the scheduler comes too late.
 
     A controller of Kubernetes' makes them as a tenant's template says, so it is held to this as well.
     """
-    makers = (
-        f"request.userInfo.username != '{account}'"
-        " && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
-    )
+    makers = f"!{own} && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
     return TenantPolicy(
         name="tenure-binding",
         rules=[_rule("", "pods", "CREATE")],
@@ -256,8 +256,8 @@ def _queues(tenants: str) -> TenantPolicy:
 
 
 def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
-    """Hold Tenure's own account to what it is for, where rights alone cannot say it."""
-    own = {"tenure": f"request.userInfo.username == '{account}'"}
+    """Hold Tenure's own accounts to what they are for, where rights alone cannot say it."""
+    own = {"tenure": _own(account)}
     others = "{0}.status.conditions.filter(c, !(c.type in " + _listed(_OWN_CONDITIONS) + ")).map(c, c.type + c.status)"
     conditions = " == ".join(f"(has({o}.status.conditions) ? {others.format(o)} : [])" for o in ("object", "oldObject"))
     phases = " == ".join(f"(has({o}.status.phase) ? {o}.status.phase : '')" for o in ("object", "oldObject"))
@@ -294,19 +294,32 @@ def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
         name="tenure-maps",
         rules=[_rule("", "configmaps", "CREATE")],
         conditions=own,
+        variables={
+            "pool": f"request.userInfo.username == '{account}' ? '{DEFAULT_POOL}'"
+            f" : request.userInfo.username.substring({len(account) + 1})",
+            "page": f"'{_PAGES}' + variables.pool + '-'",
+            "name": "object.metadata.name",
+        },
         holds={
             f"request.namespace == '{namespace}'"
-            f" && {_listed(_OWN_MAPS)}.exists(p, object.metadata.name.startsWith(p))": (
-                "Tenure creates no ConfigMap but its own"
+            f" && ({_listed(_OWN_MAPS)}.exists(p, variables.name == p + variables.pool)"
+            " || (variables.name.startsWith(variables.page)"
+            " && variables.name.substring(size(variables.page)).matches('^[0-9]+$')))": (
+                "Tenure creates no ConfigMap but those of its own pool"
             )
         },
     )
 
 
-def _tenants(account: str) -> str:
+def _own(account: str) -> str:
+    """Give the condition that Tenure itself asks, of whichever pool."""
+    return f"(request.userInfo.username == '{account}' || request.userInfo.username.startsWith('{account}-'))"
+
+
+def _tenants(own: str) -> str:
     """Give the condition that whoever asks is neither Tenure, nor an administrator, nor a controller of Kubernetes'."""
     return (
-        f"request.userInfo.username != '{account}'"
+        f"!{own}"
         " && !request.userInfo.username.startsWith('system:serviceaccount:kube-system:')"
         " && !(request.userInfo.username in ['system:kube-controller-manager', 'system:apiserver'])"
         " && !request.userInfo.groups.exists(g, g == 'system:masters')"
