@@ -126,21 +126,24 @@ def now_says(server, metric, labels, percent):
 
 
 def test_what_is_not_measured_for_as_long_is_not_called_idle():
-    """A pod that has just started is idle for no longer than it is there; its own annotation comes first."""
+    """A pod that has just started is idle for no longer than it is there; its own word makes it idler alone."""
     informers = InformerCache(Nowhere(), Options(prometheus="http://nowhere"))
     pool = {"scheduler": {"nominators": {"idle": {"enabled": True, "for": "1h"}}}}
     informers._objects("nodepools").put(thing("default", spec=pool))
     informers.nodes.put(node("n", **{GPU: "4"}))
     placed = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T09:50:00Z"}]}
-    own = {"tenure.dev/gpu-usage": "2", "tenure.dev/gpu-usage-since": "2026-11-20T09:00:00Z"}
-    for name, said in (("asked", {}), ("told", own), ("unknown", {})):
+    words = {
+        name: {"tenure.dev/gpu-usage": amount, "tenure.dev/gpu-usage-since": f"2026-11-20T09:{since}Z"}
+        for name, amount, since in (("busy", "2", "00:00"), ("idler", "10m", "00:00"), ("shorter", "0", "59:59"))
+    }
+    for name, said in (("asked", {}), ("unknown", {}), *words.items()):
         informers.pods.put(pod(name, node="n", annotations=said, status=placed))
     observer = Observer(informers)
     observer.observe(NOW)
     gpus = informers.gpu_usage
     assert gpus._window == 3600 * SECOND
     answer = {"status": "success", "data": {"result": [
-        {"metric": {"namespace": "default", "pod": name}, "value": [1.0, "1.5"]} for name in ("asked", "told")
+        {"metric": {"namespace": "default", "pod": name}, "value": [1.0, "1.5"]} for name in ("asked", *words)
     ]}}  # fmt: skip
     gpus._client = Client()
     with served(lambda _: json.dumps(answer)) as target:
@@ -148,7 +151,9 @@ def test_what_is_not_measured_for_as_long_is_not_called_idle():
         gpus.read()
     tasks = {w.name: w.tasks[0] for w in observer.observe(NOW).cluster.workloads}
     assert (tasks["asked"].usage, tasks["asked"].usage_for) == ({GPU: 15}, 600 * SECOND)
-    assert (tasks["told"].usage, tasks["told"].usage_for) == ({GPU: 2000}, 3600 * SECOND)
+    for name in ("busy", "shorter"):
+        assert (tasks[name].usage, tasks[name].usage_for) == ({GPU: 15}, 600 * SECOND), name
+    assert (tasks["idler"].usage, tasks["idler"].usage_for) == ({GPU: 10}, 3600 * SECOND)
     assert tasks["unknown"].usage is None
     assert observer.observe(NOW + 200 * SECOND).cluster.workloads[0].tasks[0].usage is None
 

@@ -2,7 +2,7 @@
 
 Prometheus is asked for the most that each pod used within the time that the nominator of idle GPUs looks back on, so
 that nothing about it has to be remembered: a new leader asks again. A pod of which less than four fifths of that
-time was measured is not known. An annotation of the pod that says its usage comes first.
+time was measured is not known. An annotation of the pod that says that it uses less counts as well.
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tenure.clusters.kubernetes.api import Meta
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.prometheus import PrometheusClient, PrometheusError, PrometheusSample
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.decoding import decoder_of
-from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
+from tenure.clusters.kubernetes.read.gpu_usage import GpuReading, GpuUsageCollector
 from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.model.node import Node
@@ -210,16 +211,27 @@ def _with_usage(
 ) -> ObservedWorkload:
     tasks = list(made.workload.tasks)
     for number, pod in enumerate(made.pods):
-        usage, measured = dict(known.get(pod.key, {})), gpus.of(pod.key, now)
-        lasted = None if pod.gpu_usage_since is None else max(0, now - pod.gpu_usage_since)
-        if pod.gpu_usage is not None:
-            usage[GPU] = pod.gpu_usage
-        elif measured is not None and pod.task.started_at is not None:
-            usage[GPU] = measured.milli
-            lasted = min(measured.window, max(0, now - pod.task.started_at))
+        usage = dict(known.get(pod.key, {}))
+        milli, lasted = _gpu_usage(pod, gpus.of(pod.key, now), now)
+        if milli is not None:
+            usage[GPU] = milli
         if usage:
             tasks[number] = replace(tasks[number], usage=usage, usage_for=lasted)
     return replace(made, workload=replace(made.workload, tasks=tuple(tasks)))
+
+
+def _gpu_usage(pod: PodRecord, measured: GpuReading | None, now: int) -> tuple[int | None, int | None]:
+    """Give how many milli-GPU a pod uses, and for how long (µs) it has not used more.
+
+    Its annotations are its tenant's word: beside a measurement they count where they make it look idler, and no less.
+    """
+    told = pod.gpu_usage, None if pod.gpu_usage_since is None else max(0, now - pod.gpu_usage_since)
+    if measured is None or pod.task.started_at is None:
+        return told
+    lasted = min(measured.window, max(0, now - pod.task.started_at))
+    if pod.gpu_usage is not None and pod.gpu_usage <= measured.milli and (told[1] or 0) >= lasted:
+        return told
+    return measured.milli, lasted
 
 
 def _sum(several: Sequence[Mapping[str, str]]) -> dict[str, int]:
