@@ -161,6 +161,12 @@ WRONG = {
     "a setting that is not there": ({"scheduler": {"reclaimMinRunTime": "1h"}}, "reclaimMinRunTime"),
     "a pool that is called like the console": ({"pool": "console"}, "pool"),
     "a number of replicas as text": ({"replicas": "two"}, "replicas"),
+    "a misspelt kind of resources": ({"resources": {"limit": {"memory": "1Gi"}}}, "limit"),
+    "a label that is no text": ({"nodeSelector": {"gpu": True}}, "gpu"),
+    "a misspelt toleration": ({"console": {"tolerations": [{"keys": "a"}]}}, "keys"),
+    "a variable without a name": ({"extraEnv": [{"value": "a"}]}, "name"),
+    "a pull secret that is a name alone": ({"image": {"pullSecrets": ["registry"]}}, "pullSecrets"),
+    "a volume of no size": ({"replicas": 1, "history": {"volume": {"enabled": True, "size": "0Gi"}}}, "size"),
     "two places for one history": (
         {"replicas": 1, "history": {"volume": {"enabled": True}, "secret": {"name": "pg"}}}, "name",
     ),

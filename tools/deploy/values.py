@@ -21,7 +21,26 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _MAPPING: Final[Schema] = {"type": "object"}
-_ITEMS: Final[Schema] = {"type": "array", "items": {"type": "object"}}
+_TEXTS: Final[Schema] = {"type": "object", "additionalProperties": _TEXT}
+_AMOUNTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+_RESOURCES: Final[Schema] = {
+    "type": "object",
+    "properties": {"requests": _AMOUNTS, "limits": _AMOUNTS, "claims": {"type": "array"}},
+    "additionalProperties": False,
+}
+_NAMED: Final[Schema] = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+_VARIABLES: Final[Schema] = {"type": "array", "items": _NAMED}
+_SECRETS: Final[Schema] = {"type": "array", "items": {**_NAMED, "additionalProperties": False}}
+_TOLERATIONS: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "key": _TEXT, "operator": _TEXT, "value": _TEXT, "effect": _TEXT, "tolerationSeconds": {"type": "integer"},
+        },
+        "additionalProperties": False,
+    },
+}  # fmt: skip
 _NAME: Final[Schema] = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "maxLength": 253}
 _OPTIONAL_NAME: Final[Schema] = {"anyOf": [{"const": ""}, _NAME]}
 _NAMES: Final[Schema] = {"type": "array", "items": _NAME, "uniqueItems": True}
@@ -48,14 +67,14 @@ def _switch(path: str, description: str, *, on: bool) -> ChartValue:
 def _of_pods(of: str, options: Any) -> Iterator[ChartValue]:
     """Give the values that say where pods run and what they may use."""
     for name, default, schema, description in (
-        ("resources", options.resources, _MAPPING, "Requests and limits of the container."),
+        ("resources", options.resources, _RESOURCES, "Requests and limits of the container."),
         ("podSecurityContext", options.pod_security, _MAPPING, "Security context of the pod."),
         ("securityContext", options.container_security, _MAPPING, "Security context of the container."),
-        ("podAnnotations", {}, _MAPPING, "Annotations of the pods."),
-        ("podLabels", {}, _MAPPING, "Labels of the pods, beside their own."),
-        ("nodeSelector", {}, _MAPPING, "Labels of the nodes that the pods may run on."),
-        ("tolerations", [], _ITEMS, "Taints that the pods tolerate."),
-        ("extraEnv", [], _ITEMS, "Further environment variables."),
+        ("podAnnotations", {}, _TEXTS, "Annotations of the pods."),
+        ("podLabels", {}, _TEXTS, "Labels of the pods, beside their own."),
+        ("nodeSelector", {}, _TEXTS, "Labels of the nodes that the pods may run on."),
+        ("tolerations", [], _TOLERATIONS, "Taints that the pods tolerate."),
+        ("extraEnv", [], _VARIABLES, "Further environment variables."),
         ("extraArgs", [], {"type": "array", "items": _TEXT}, "Further arguments of the command."),
     ):
         yield ChartValue(f"{of}{name}", default, schema, description)
@@ -70,7 +89,7 @@ VALUES: Final = (
     ChartValue(
         "image.pullPolicy", "IfNotPresent", {"enum": ["Always", "IfNotPresent", "Never"]}, "When it is pulled."
     ),
-    ChartValue("image.pullSecrets", [], _ITEMS, "Secrets with credentials for its registry, as - name: NAME."),
+    ChartValue("image.pullSecrets", [], _SECRETS, "Secrets with credentials for its registry, as - name: NAME."),
     ChartValue(
         "replicas", _PLAIN.replicas, {"type": "integer", "minimum": 1, "maximum": 20},
         "Replicas, of which one leads. From 2 on they have a PodDisruptionBudget and no two share a node.",
@@ -106,7 +125,11 @@ VALUES: Final = (
         "The server's port, for the network policy.",
     ),
     _switch("history.volume.enabled", "A history in SQLite on a volume; takes replicas: 1.", on=False),
-    ChartValue("history.volume.size", "10Gi", {"type": "string", "pattern": "^[0-9.]+[KMGT]i?$"}, "The size of it."),
+    ChartValue(
+        "history.volume.size", "10Gi",
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[KMGT]i?$", "not": {"pattern": r"^[0.]+[KMGT]"}},
+        "The size of it.",
+    ),
     ChartValue("history.volume.storageClass", "", _OPTIONAL_NAME, "Its storage class; by default the cluster's."),
     *_of_pods("", _PLAIN.pod),
     _switch("console.enabled", "A console: a Deployment of its own, which may only read.", on=False),
