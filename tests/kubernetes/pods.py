@@ -83,9 +83,9 @@ def observed(*items, now=NOW, settings=None, pool="default", **objects):
     return watching(*items, settings=settings, pool=pool, **objects).observe(now)
 
 
-def watching(*items, settings=None, pool="default", **objects):
+def watching(*items, settings=None, pool="default", schedulers=(), **objects):
     """Give an observer of these objects."""
-    informers = InformerCache(Nowhere(), Options(pool=pool))
+    informers = InformerCache(Nowhere(), Options(pool=pool, schedulers=frozenset(schedulers)))
     for item in items:
         (informers.nodes if isinstance(item, api.ApiNode) else informers.pods).put(item)
     for name, listed in objects.items():

@@ -163,6 +163,15 @@ def test_what_runs_and_is_changed_stays_charged_and_evictable(what):
     assert state.tasks[0].notice is None
 
 
+def test_a_pod_of_a_scheduler_whose_pods_are_tenures_is_no_static_pod_either():
+    """With `--scheduler-name` as well: it is charged, and may be evicted, like any other."""
+    forged = pod("p", node="n", status=sealed(queue="a", started="2026-11-20T09:30:00Z"), owner=("Node", "n"),
+                 annotations={keys.MIRROR: "x"}, schedulerName="kai-scheduler")  # fmt: skip
+    found = watching(node("n"), forged, queues=QUEUES, schedulers=("kai-scheduler",)).observe(NOW)
+    (workload,) = found.cluster.workloads
+    assert (workload.queue, workload.scheduler_name, workload.is_preemptible) == ("a", "tenure", True)
+
+
 def test_a_part_of_a_gpu_whose_device_nobody_knows_is_charged_as_a_whole_one():
     """What holds a part of a GPU and does not say which holds one that nobody else is given."""
     share = {"annotations": {"tenure.dev/gpu-fraction": "500m", keys.DEVICES: "x"}}

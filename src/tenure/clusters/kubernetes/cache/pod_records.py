@@ -149,7 +149,7 @@ class PodReader:
             priority=spec.priority or 0,
             priority_class=intern(spec.priority_class_name or ""),
             evicts_never=spec.preemption_policy == NEVER,
-            scheduler=TENURE if spec.scheduler_name in self.schedulers else intern(spec.scheduler_name),
+            scheduler=self._scheduler(pod),
             created_at=micros(meta.creation_timestamp) or 0,
             min_member=asked.min_member or _group_size(said),
             labels=self._shared(labels),
@@ -218,11 +218,16 @@ class PodReader:
             annotations=self._shared(_sane(own, said)),
         )  # fmt: skip
 
+    def _scheduler(self, pod: ApiPod) -> str:
+        """Give the scheduler whose a pod is; those of some names count as Tenure's."""
+        name = pod.spec.scheduler_name
+        return TENURE if name in self.schedulers else intern(name)
+
     def _kept(self, pod: ApiPod, owner: Owner | None, annotations: dict[str, str]) -> str:
         """Say why a pod is never evicted, or never moved; whoever asks Tenure for a place is no static pod."""
         if (
             keys.MIRROR in annotations
-            and pod.spec.scheduler_name != TENURE
+            and self._scheduler(pod) != TENURE
             and owner is not None
             and owner.kind == "Node"
         ):
