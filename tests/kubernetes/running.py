@@ -52,10 +52,14 @@ class Scheduler:
     def start(self):
         """Start it, and wait until it says where it listens."""
         with self.log.open("ab") as log:
-            self.process = launched(self.options, stderr=log, env=self.environment)
+            self.process = self.launch(log)
         wait_until(lambda: self.port() or self.process.poll() is not None, "it does not start", 60)
         assert self.process.poll() is None, self.log.read_text()
         return self
+
+    def launch(self, log):
+        """Start its process, which logs into an open file."""
+        return launched(self.options, stderr=log, env=self.environment)
 
     def lines(self):
         """Give what it has logged."""

@@ -20,6 +20,14 @@ if os.environ.get("TENURE_RELEASE") != "yes":
     collect_ignore_glob = ["test_*.py"]
 
 
+class SchedulerOfCheckout(Scheduler):
+    """A scheduler of whichever checkout its environment names, so by an interpreter that starts anew."""
+
+    def launch(self, log):
+        """Start its process."""
+        return subprocess.Popen([sys.executable, "-m", "tenure", *self.options], stderr=log, env=self.environment)
+
+
 class Helm:
     """Helm on a control plane, with the chart of this checkout."""
 
@@ -62,8 +70,7 @@ def scheduling(plane, tmp_path):
     @contextmanager
     def run(name, source=ROOT):
         token = plane.token_of("tenure", "tenure-system")
-        scheduler = Scheduler(plane.kubeconfig_for(token, name), tmp_path, name)
-        scheduler.options[:3] = [sys.executable, "-m", "tenure"]
+        scheduler = SchedulerOfCheckout(plane.kubeconfig_for(token, name), tmp_path, name)
         scheduler.environment["PYTHONPATH"] = str(source / "src")
         scheduler.start()
         try:
