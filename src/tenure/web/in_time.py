@@ -8,6 +8,8 @@ from typing import Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tenure.web.connections import ConnectionShares
+
 SENT_SECONDS: Final = 30.0
 """So long a request may take to come, from its first byte, or from when the connection was made, to its last."""
 
@@ -18,8 +20,12 @@ _COMING: Final = (h11.IDLE, h11.SEND_BODY)
 
 
 class InTimeProtocol(H11Protocol):
-    """HTTP by h11. A server has room for so many connections; one on which nothing goes on is ended."""
+    """HTTP by h11. A server has room for so many connections; one on which nothing goes on is ended.
 
+    ``shares`` are those of the server.
+    """
+
+    shares = ConnectionShares()
     sent_seconds = SENT_SECONDS
     read_seconds = READ_SECONDS
     _sending: asyncio.TimerHandle | None = None
@@ -28,7 +34,18 @@ class InTimeProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Begin: the first request has to come in time."""
         super().connection_made(transport)
+        self.shares.came(self, self.host)
         self._await_request()
+
+    @property
+    def host(self) -> str:
+        """Where the connection comes from."""
+        return "" if self.client is None else self.client[0]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is being sent."""
+        return self.cycle is None or self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         """Take what came; while more of a request has to come, its time goes on."""
@@ -59,6 +76,7 @@ class InTimeProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End: nothing is waited for any more."""
         super().connection_lost(exc)
+        self.shares.went(self, self.host)
         for timer in (self._sending, self._reading):
             if timer is not None:
                 timer.cancel()

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from tenure.model.collector import collector_seldom
+from tenure.web.connections import ConnectionShares
 from tenure.web.in_time import InTimeProtocol
 
 LARGEST_HEAD: Final = 65_536
@@ -41,8 +42,12 @@ def configured(app: Starlette) -> uvicorn.Config:
     By h11, and without WebSockets: what uvicorn takes of itself depends on what else is installed, and httptools, which
     it prefers, bounds no header.
     """
+
+    class OwnProtocol(InTimeProtocol):
+        shares = ConnectionShares()
+
     return uvicorn.Config(
-        app, http=InTimeProtocol, ws="none", log_level="warning", access_log=False, server_header=False,
+        app, http=OwnProtocol, ws="none", log_level="warning", access_log=False, server_header=False,
         date_header=False, lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000,
         h11_max_incomplete_event_size=LARGEST_HEAD,
     )  # fmt: skip

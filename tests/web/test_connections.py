@@ -1,0 +1,82 @@
+"""An address with very many connections loses its own, and keeps no other address out."""
+
+import socket
+import time
+
+import pytest
+from tests.web.consoles import served, small
+
+from tenure.web.connections import MOST_CONNECTIONS, ConnectionShares, most_connections
+from tenure.web.in_time import InTimeProtocol
+
+
+class Opened:
+    """A connection that notes whether it was ended."""
+
+    def __init__(self, *, is_idle=True):
+        self.is_idle, self.is_ended = is_idle, False
+        self.transport = self
+
+    def abort(self):
+        self.is_ended = True
+
+
+def test_who_has_most_loses_one_for_each_that_comes():
+    shares = ConnectionShares(10)
+    many = [Opened() for _ in range(9)]
+    for one in many:
+        shares.came(one, "10.0.0.1")
+    others = [Opened() for _ in range(4)]
+    for number, one in enumerate(others):
+        shares.came(one, f"10.0.1.{number}")
+    assert [one.is_ended for one in many] == [True] * 3 + [False] * 6
+    assert not any(one.is_ended for one in others)
+
+
+def test_one_that_is_being_answered_is_ended_last():
+    shares = ConnectionShares(3)
+    busy, idle, last = Opened(is_idle=False), Opened(), Opened(is_idle=False)
+    for one in (busy, idle, last):
+        shares.came(one, "a")
+    shares.came(Opened(), "b")
+    assert [one.is_ended for one in (busy, idle, last)] == [False, True, False]
+    shares.came(Opened(is_idle=False), "b")
+    assert [one.is_ended for one in (busy, last)] == [False, False]
+
+
+def test_what_has_ended_is_forgotten():
+    shares = ConnectionShares(2)
+    for _ in range(10):
+        one = Opened()
+        shares.came(one, "a")
+        shares.went(one, "a")
+        shares.went(one, "a")
+        assert not one.is_ended
+
+
+def test_there_are_no_more_than_the_process_may_open(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 4096))
+    assert most_connections() == 824
+    monkeypatch.setattr("resource.getrlimit", lambda _: (100_000, 100_000))
+    assert most_connections() == MOST_CONNECTIONS
+
+
+@pytest.mark.parametrize("most", [20])
+def test_a_server_that_one_address_fills_answers_others(most, monkeypatch):
+    monkeypatch.setattr("tenure.web.server.ConnectionShares", lambda: ConnectionShares(most))
+    with served(small()) as address:
+        port = int(address.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(3 * most)]
+        try:
+            for _ in range(3):
+                with socket.socket() as other:
+                    other.settimeout(20)
+                    other.bind(("127.0.0.2", 0))
+                    other.connect(("127.0.0.1", port))
+                    time.sleep(0.1)
+                    other.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                    assert other.recv(4096).startswith(b"HTTP/1.1 200")
+        finally:
+            for one in held:
+                one.close()
+    assert InTimeProtocol.shares is not None
