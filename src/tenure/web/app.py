@@ -54,6 +54,19 @@ MOST_STREAMS: Final = 1000
 
 NOWHERE: Final = "There is nothing of that name here, or not for you."
 
+_NO_MOMENT: Final = {"source": "", "live": False, "now": None, "note": "", "failed": None}
+"""Stands for the moment that a page shows, on a page that shows none."""
+
+_ASTRAY: Final = {
+    404: "there is nothing at that address; /openapi.json lists what there is",
+    405: "that method does not go with that address",
+}
+_ASTRAY_PAGE: Final = {
+    404: "There is no page at that address.",
+    405: "That address is not there to be looked at.",
+}
+_BROKEN: Final = "this did not work, by a fault of the console's own; its log says what happened"
+
 _LOG: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -221,12 +234,31 @@ class ConsoleApp:
         if request.url.path.startswith("/api/"):
             return _refused(503, message)
         source = self.console.source
-        where = {"source": source.name, "live": False, "now": None, "note": source.note, "failed": None}
+        where = {**_NO_MOMENT, "source": source.name, "note": source.note}
+        return self._bare_page(request, 503, f"{message[:1].upper()}{message[1:]}.", where, {"retry-after": "10"})
+
+    def astray(self, request: Request, error: Exception) -> Response:
+        """Refuse an address or a method that there is not: a browser gets a page with a way back, a program JSON."""
+        status: int = getattr(error, "status_code", 404)
+        if not wants_page(request):
+            return _refused(status, _ASTRAY[status], getattr(error, "headers", None))
+        return self._bare_page(request, status, _ASTRAY_PAGE[status], _NO_MOMENT, getattr(error, "headers", None))
+
+    def broken(self, request: Request, _: Exception) -> Response:
+        """Say that something is wrong here; the server writes what it was to its log."""
+        headers = {**HEADERS, "cache-control": "no-store"}
+        if not wants_page(request):
+            return _refused(500, _BROKEN, headers)
+        return self._bare_page(request, 500, f"{_BROKEN[:1].upper()}{_BROKEN[1:]}.", _NO_MOMENT, headers)
+
+    def _bare_page(
+        self, request: Request, status: int, message: str, where: Mapping[str, Any], headers: Mapping[str, str] | None
+    ) -> Response:
+        """Show a message and the way back; nothing is asked of the source, and nothing told to those not logged in."""
         body = self.templates.get_template("trouble.html").render(
-            path=request.url.path, at=None, link=address, where=where, viewer=EVERYTHING, status=503,
-            message=f"{message[:1].upper()}{message[1:]}.",
-        )  # fmt: skip
-        return Response(body, status_code=503, media_type=HTML, headers={"retry-after": "10"})
+            path=request.url.path, at=None, link=address, where=where, viewer=EVERYTHING, status=status, message=message
+        )
+        return Response(body, status_code=status, media_type=HTML, headers=headers)
 
     # -- the API ------------------------------------------------------------------------------------------------------
 
@@ -355,8 +387,15 @@ def _unchanging(body: bytes, kind: str) -> Response:
     return Response(body, media_type=kind, headers={"cache-control": "public, max-age=3600"})
 
 
-def _refused(status: int, message: str) -> Response:
-    headers = {"retry-after": "2"} if status == 503 else None  # noqa: PLR2004  HTTP's own number
+def wants_page(request: Request) -> bool:
+    """Whether a browser asks, and not a program; below ``/api/`` whoever asks gets JSON."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return HTML in kinds and not request.url.path.startswith("/api/")
+
+
+def _refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    if status == 503:  # noqa: PLR2004  HTTP's own number
+        headers = {"retry-after": "2", **(headers or {})}
     return JSONResponse({"error": message}, status_code=status, headers=headers)
 
 
@@ -400,22 +439,7 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
             Middleware(Guard, hosts=hosts), Middleware(FinishedFirst, find=made.finished),
             Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4),
         ],
-        exception_handlers={404: _nowhere, 405: _not_so, HistoryError: made.unread, Exception: _failed},
+        exception_handlers={404: made.astray, 405: made.astray, HistoryError: made.unread, Exception: made.broken},
     )  # fmt: skip
     app.state.console = made
     return app
-
-
-def _nowhere(_: Request, __: Exception) -> Response:
-    return _refused(404, "there is nothing at that address; /openapi.json lists what there is")
-
-
-def _failed(_: Request, __: Exception) -> Response:
-    """Say that something is wrong here; the server writes what it was to its log."""
-    body = {"error": "this did not work, by a fault of the console's own; its log says what happened"}
-    return JSONResponse(body, status_code=500, headers={**HEADERS, "cache-control": "no-store"})
-
-
-def _not_so(_: Request, error: Exception) -> Response:
-    allowed = getattr(error, "headers", None) or {}
-    return JSONResponse({"error": "that method does not go with that address"}, status_code=405, headers=allowed)
