@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import subprocess
@@ -16,6 +17,10 @@ import yaml
 from tests import preloaded
 from tools.controlplane.client import ApiError
 from tools.controlplane.process import wait_for
+
+from tenure.clusters.kubernetes.client.access import find_access
+from tenure.clusters.kubernetes.client.requests import Client
+from tenure.web.rights import Rights
 
 CONSOLE = "system:serviceaccount:tenure-system:tenure-console"
 
@@ -163,6 +168,20 @@ def test_a_change_in_the_cluster_is_told_and_shown(ask, installed):
     assert any(b"event: change" in line for line in lines)
     stream.close()
     wait_for(lambda: "red/red-new" in names(ask("/api/v1/workloads", token)), "the new pod to be shown", seconds=30)
+
+
+def test_a_right_in_the_last_of_many_namespaces_is_found(installed, record_property):
+    """By the console's own rights, of the API server itself."""
+    client = Client(
+        find_access(str(installed.kubeconfig_for(installed.token_of("tenure-console", "tenure-system"), "many")))
+    )
+    there = {f"a-{number:04}" for number in range(1500)} | {"red"}
+    user = {"username": "system:serviceaccount:red:tenant",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:red", "system:authenticated"]}  # fmt: skip
+    began = time.monotonic()
+    viewer = asyncio.run(Rights(client, lambda: there).viewer(user))
+    record_property("seconds", time.monotonic() - began)
+    assert (viewer.namespaces, viewer.nodes) == ({"red"}, False)
 
 
 def test_that_nobody_leads_is_said(ask, installed):

@@ -74,6 +74,15 @@ def hostile():
     ))  # fmt: skip
 
 
+def always(viewer):
+    """Give what says of each request that a viewer sends it."""
+
+    async def whose(_):
+        return viewer
+
+    return whose
+
+
 class Asking:
     """Sends requests to a served console, and follows nothing."""
 

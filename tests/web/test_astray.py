@@ -2,11 +2,12 @@
 
 import pytest
 from starlette.requests import Request
-from tests.web.consoles import shown, small
+from tests.web.consoles import always, shown, small
 
 from tenure.web.app import application, wants_page
 from tenure.web.console import Console
 from tenure.web.still import StillSource
+from tenure.web.viewer import Viewer
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
@@ -46,6 +47,14 @@ def test_a_method_that_does_not_go_with_an_address_is_told_alike(client):
     answer = client.post("/queues")
     assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
     assert answer.json() == {"error": "that method does not go with that address"}
+
+
+def test_it_tells_those_who_have_not_logged_in_nothing_of_the_cluster():
+    with shown(small(), whose=always(Viewer("somebody"))) as client:
+        page = client.get("/nothing", headers=BROWSER)
+    assert page.status_code == 404
+    assert "a file" not in page.text
+    assert "somebody" not in page.text
 
 
 def test_what_fails_here_is_told_a_browser_as_a_page():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import NOW, SECOND
-from tests.web.consoles import shown, small
+from tests.web.consoles import always, shown, small
 
 from tenure.cli.inputs import cluster_from
 from tenure.history import open_history
@@ -31,7 +31,7 @@ OTHERS = re.compile(r"team-a/(first|small)|first-0|small-0")
 
 @pytest.fixture(scope="module")
 def client():
-    with shown(small(), whose=lambda _: FEW) as found:
+    with shown(small(), whose=always(FEW)) as found:
         yield found
 
 
@@ -167,7 +167,7 @@ def test_nodes_are_named_nowhere_to_those_who_may_not_list_them(file, request):
     found = next((request.config.rootpath / "examples").rglob(f"{file}.yaml"))
     read, _ = cluster_from(str(found))
     names = re.compile("|".join(rf"(?<![\w/-]){node.name}(?![\w-])" for node in read.nodes))
-    with shown(read, whose=lambda _: Viewer("all", None, nodes=False)) as client:
+    with shown(read, whose=always(Viewer("all", None, nodes=False))) as client:
         keys = [one["workload"] for one in client.get("/api/v1/workloads").json()["workloads"]]
         answers = [client.post("/api/v1/plan", json={}), client.get("/whatif?set=now%3D2026-11-20T10:00:05Z")]
         for place in ("/workloads/", "/api/v1/workloads/"):

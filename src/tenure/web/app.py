@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,6 +33,7 @@ from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
 from tenure.web.guard import HEADERS, LOOPBACK, Guard
 from tenure.web.openapi import document
 from tenure.web.player import BusyError, WrongError
+from tenure.web.put_off import PutOffError
 from tenure.web.turns import Turns
 from tenure.web.viewer import EVERYTHING, Viewer
 from tenure.web.whatif import CHANGES, canonical
@@ -50,7 +52,10 @@ HEARTBEAT: Final = 15.0
 STREAM_SECONDS: Final = 3600.0
 """A stream of changes ends after so long; browsers then ask again, and are looked at again."""
 
+STREAM: Final = "/changes"
 MOST_STREAMS: Final = 1000
+MOST_STREAMS_EACH: Final = 50
+"""Streams of one user who has logged in."""
 
 NOWHERE: Final = "There is nothing of that name here, or not for you."
 
@@ -70,7 +75,8 @@ _BROKEN: Final = "this did not work, by a fault of the console's own; its log sa
 _LOG: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Whose = Callable[[Request], Viewer | Response]
+Whose = Callable[[Request], Awaitable[Viewer | Response]]
+"""Says who sends a request, or how they are turned away."""
 
 
 class ConsoleApp:
@@ -83,18 +89,17 @@ class ConsoleApp:
         self.templates.globals["navigation"] = pages.NAVIGATION
         self.pages = FinishedAnswers(PAGE_THREADS, "console-pages")
         self.answers = FinishedAnswers(ANSWER_THREADS, "console-answers")
-        self.streams = 0
+        self.streams: Counter[str] = Counter()
         self._turns = Turns()
         self._watch = ChangeWatch(console)
         self._others = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-others")
-        self._reviews = ThreadPoolExecutor(max_workers=16, thread_name_prefix="console-reviews")
         self._style = console_style()
 
     def routes(self) -> list[BaseRoute]:
         """Give all routes."""
         found: list[BaseRoute] = [Route(path, self._page(path, view)) for path, view in pages.VIEWS.items()]
         found += [
-            Route("/healthz", self._alive), Route("/openapi.json", self._document), Route("/changes", self._changes),
+            Route("/healthz", self._alive), Route("/openapi.json", self._document), Route(STREAM, self._changes),
             Route("/static/{name}", self._static), Route("/me", self._me),
             Route("/workloads/{namespace}/{name}", self._workload_page),
         ]  # fmt: skip
@@ -141,15 +146,9 @@ class ConsoleApp:
             return PlainTextResponse("there is no such file\n", status_code=404)
         return _unchanging(found.read_bytes(), KINDS[found.suffix])
 
-    async def _whose(self, request: Request) -> Viewer | Response:
-        """Say who asks; where that is asked of an API server, a thread waits for its answer."""
-        if self.whose is everybody:
-            return EVERYTHING
-        return await asyncio.get_running_loop().run_in_executor(self._reviews, self.whose, request)
-
     async def _me(self, request: Request) -> Response:
         """Name who looks. Pages do not, so that all who see the same are given the same page."""
-        viewer = await self._whose(request)
+        viewer = await self.whose(request)
         return viewer if isinstance(viewer, Response) else PlainTextResponse(viewer.name)
 
     # -- pages --------------------------------------------------------------------------------------------------------
@@ -171,7 +170,7 @@ class ConsoleApp:
     async def _shown(
         self, request: Request, path: str, view: pages.View, given: dict[str, str], pairs: list[tuple[str, str]]
     ) -> Response:
-        viewer = await self._whose(request)
+        viewer = await self.whose(request)
         if isinstance(viewer, Response):
             return viewer
         user, viewer = viewer.name, viewer.unnamed
@@ -244,6 +243,16 @@ class ConsoleApp:
             return _refused(status, _ASTRAY[status], getattr(error, "headers", None))
         return self._bare_page(request, status, _ASTRAY_PAGE[status], _NO_MOMENT, getattr(error, "headers", None))
 
+    def put_off(self, request: Request, error: Exception) -> Response:
+        """Say that it has to be asked again, and when; a browser does so by itself."""
+        assert isinstance(error, PutOffError)
+        headers = {"retry-after": str(error.seconds)}
+        if not wants_page(request):
+            return _refused(error.status, str(error), headers)
+        headers["refresh"] = headers["retry-after"]
+        message = f"{str(error)[:1].upper()}{str(error)[1:]}. This page asks again by itself."
+        return self._bare_page(request, error.status, message, _NO_MOMENT, headers)
+
     def broken(self, request: Request, _: Exception) -> Response:
         """Say that something is wrong here; the server writes what it was to its log."""
         headers = {**HEADERS, "cache-control": "no-store"}
@@ -277,7 +286,7 @@ class ConsoleApp:
         return await self._answered(request, lambda look, given: api.node(look, given, name))
 
     async def _answered(self, request: Request, made: api.Answer) -> Response:
-        viewer = await self._whose(request)
+        viewer = await self.whose(request)
         if isinstance(viewer, Response):
             return viewer
         given = dict(request.query_params)
@@ -303,7 +312,7 @@ class ConsoleApp:
         return finished(body, JSON, settled=look.is_settled)
 
     async def _plan(self, request: Request) -> Response:  # noqa: PLR0911  one for each way in which it ends
-        viewer = await self._whose(request)
+        viewer = await self.whose(request)
         if isinstance(viewer, Response):
             return viewer
         try:
@@ -344,16 +353,17 @@ class ConsoleApp:
     # -- what changes -------------------------------------------------------------------------------------------------
 
     async def _changes(self, request: Request) -> Response:
-        viewer = await self._whose(request)
+        viewer = await self.whose(request)
         if isinstance(viewer, Response):
             return viewer
-        if self.streams >= MOST_STREAMS:
+        own = self.streams[viewer.name] if viewer.name else 0
+        if own >= MOST_STREAMS_EACH or self.streams.total() >= MOST_STREAMS:
             return _refused(503, "too many pages are told of changes already; this one is renewed when it is loaded")
-        return StreamingResponse(self._told(request), media_type="text/event-stream",
+        return StreamingResponse(self._told(request, viewer.name), media_type="text/event-stream",
                                  headers={"cache-control": "no-store", "x-accel-buffering": "no"})  # fmt: skip
 
-    async def _told(self, request: Request) -> AsyncIterator[bytes]:
-        self.streams += 1
+    async def _told(self, request: Request, user: str) -> AsyncIterator[bytes]:
+        self.streams[user] += 1
         try:
             begun = last = asyncio.get_running_loop().time()
             version = self.console.version
@@ -363,17 +373,21 @@ class ConsoleApp:
                 now = asyncio.get_running_loop().time()
                 if now - last >= HEARTBEAT:
                     last = now
-                    if isinstance(await self._whose(request), Response):
+                    if isinstance(await self.whose(request), Response):
                         return  # who asked is no longer known
                     yield b": still there\n\n"
                 if self.console.version != version:
                     version = self.console.version
                     yield f"event: change\ndata: {json.dumps({'version': version})}\n\n".encode()
+        except PutOffError:
+            return  # it cannot be asked whether who asked is still known; they ask again
         finally:
-            self.streams -= 1
+            self.streams[user] -= 1
+            if not self.streams[user]:
+                del self.streams[user]
 
 
-def everybody(_: Request) -> Viewer:
+async def everybody(_: Request) -> Viewer:
     """Whoever asks sees everything."""
     return EVERYTHING
 
@@ -388,7 +402,7 @@ def _unchanging(body: bytes, kind: str) -> Response:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asks, and not a program; below ``/api/`` whoever asks gets JSON."""
+    """Whether a browser asks, and not a program; below ``/api/`` all get JSON."""
     kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
     return HTML in kinds and not request.url.path.startswith("/api/")
 
@@ -439,7 +453,8 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
             Middleware(Guard, hosts=hosts), Middleware(FinishedFirst, find=made.finished),
             Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4),
         ],
-        exception_handlers={404: made.astray, 405: made.astray, HistoryError: made.unread, Exception: made.broken},
+        exception_handlers={404: made.astray, 405: made.astray, HistoryError: made.unread, PutOffError: made.put_off,
+                            Exception: made.broken},
     )  # fmt: skip
     app.state.console = made
     return app

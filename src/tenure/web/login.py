@@ -1,8 +1,8 @@
-"""Who sends a request to the console in a cluster, and what they may see there: the API server says both.
+"""Who sends a request to the console in a cluster: the API server says it, and what they may see there.
 
 A token comes with the request (``Authorization: Bearer``) or was given on the login page, which leaves a session that
 ends by itself. Who it belongs to is asked of the API server (TokenReview), and what they may see by what they may list
-there (SubjectAccessReview): pods everywhere, pods of a namespace, nodes. Answers are kept for a minute.
+there (`Rights`). Answers are kept for a minute.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs
 
 import msgspec
@@ -24,23 +23,30 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.web.app import ConsoleApp
+from tenure.web.app import STREAM, ConsoleApp
+from tenure.web.player import BusyError
+from tenure.web.put_off import UNAVAILABLE, PutOffError
+from tenure.web.rights import Rights, User
+from tenure.web.senders import Sender, WrongTokens, sender_of
 from tenure.web.source import ConsoleSource
+from tenure.web.turns import Turns
 from tenure.web.viewer import EVERYTHING, Viewer
 
 COOKIE: Final = "tenure-session"
 SESSION_SECONDS: Final = 8 * 3600.0
 IDLE_SECONDS: Final = 3600.0
 REVIEWED_SECONDS: Final = 60.0
-"""So long an answer of the API server holds."""
+"""So long it holds whose a token is."""
 
 MOST_SESSIONS: Final = 10_000
-MOST_NAMESPACES: Final = 1000
-"""Namespaces about which is asked for one viewer; of others they see nothing."""
+MOST_SESSIONS_EACH: Final = 50
+"""Sessions that one token may have; of more, those that began first end."""
+
+MOST_TOKENS: Final = 10_000
+"""Tokens of which is known whose they are, and as many wrong ones."""
 
 LONGEST_TOKEN: Final = 16_384
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
-_ACCESS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 @dataclass(slots=True)
@@ -57,108 +63,144 @@ class WebSession:
 
 
 class Logins:
-    """Says whose requests are. ``required``: without a token nothing is shown, else what the console itself may see."""
+    """Says whose requests are. ``required``: without a token nothing is shown, else what the console itself may see.
+
+    Used from one event loop. Tokens that were right a minute ago do not wait for those that are new.
+    """
 
     def __init__(self, client: Client, source: ConsoleSource, *, required: bool) -> None:
-        self.client, self.source, self.required = client, source, required
+        self.client, self.required = client, required
+        self.rights = Rights(client, source.namespaces)
         self._sessions: OrderedDict[str, WebSession] = OrderedDict()
-        self._reviewed: OrderedDict[str, tuple[float, Viewer | None]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="console-asks")
+        self._users: OrderedDict[str, tuple[float, User]] = OrderedDict()
+        self._wrong: OrderedDict[str, float] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[User | None]] = {}
+        self._wrong_tokens = WrongTokens()
+        self._turns = Turns()
+        self._known_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="console-reviews")
+        self._new_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="console-logins")
 
     # -- whose a request is -------------------------------------------------------------------------------------------
 
-    def whose(self, request: Request) -> Viewer | Response:
-        """Say who sends a request, or turn them away."""
+    async def whose(self, request: Request) -> Viewer | Response:
+        """Say who sends a request, or turn them away.
+
+        Raises
+        ------
+        PutOffError
+            It cannot be asked now.
+        """
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         token = given.strip() if scheme.lower() == "bearer" else self._token_of(request)
         if not token:
             return _turned_away(request) if self.required else EVERYTHING
-        try:
-            viewer = self.viewer_of(token)
-        except ApiError as error:
-            return JSONResponse({"error": f"it cannot be asked who you are: {error}"}, status_code=503)
+        viewer = await self.viewer_of(token, sender_of(request))
         return _turned_away(request) if viewer is None else viewer
 
     def _token_of(self, request: Request) -> str:
         found = request.cookies.get(COOKIE, "")
-        with self._lock:
-            session = self._sessions.get(found)
-            if session is None:
-                return ""
-            now = time.monotonic()
-            if session.is_over(now):
-                del self._sessions[found]
-                return ""
+        session = self._sessions.get(found)
+        if session is None:
+            return ""
+        now = time.monotonic()
+        if session.is_over(now):
+            del self._sessions[found]
+            return ""
+        if request.url.path != STREAM:  # a page that is left open keeps no session from ending
             session.asked = now
-            return session.token
+        return session.token
 
-    def viewer_of(self, token: str) -> Viewer | None:
-        """Give what whoever has a token may see; None where the API server does not know them.
+    async def viewer_of(self, token: str, sender: Sender) -> Viewer | None:
+        """Give what the user of a token may see; None where the API server does not know them.
 
         Raises
         ------
-        ApiError
-            It cannot be asked.
+        PutOffError
+            It cannot be asked now: of the API server, or because too many wrong tokens came from the sender.
         """
         if not token.isascii() or not token.isprintable() or len(token) > LONGEST_TOKEN:
             return None
+        try:
+            user = await self._user_of(token, sender)
+            return None if user is None else await self.rights.viewer(user)
+        except ApiError as error:
+            raise PutOffError(UNAVAILABLE, f"it cannot be asked who you are: {error}") from error
+        except BusyError as error:
+            raise PutOffError(UNAVAILABLE, str(error)) from error
+
+    async def _user_of(self, token: str, sender: Sender) -> User | None:
         key = hashlib.sha256(token.encode()).hexdigest()
         now = time.monotonic()
-        with self._lock:
-            known = self._reviewed.get(key)
-            if known is not None and now - known[0] < REVIEWED_SECONDS:
-                return known[1]
-        viewer = self._review(token)
-        with self._lock:
-            self._reviewed[key] = now, viewer
-            while len(self._reviewed) > MOST_SESSIONS:
-                self._reviewed.popitem(last=False)
-        return viewer
+        known = self._users.get(key)
+        if known is not None and now - known[0] < REVIEWED_SECONDS:
+            return known[1]
+        if now - self._wrong.get(key, float("-inf")) < REVIEWED_SECONDS:
+            return None
+        if key not in self._asking:
+            asks = (
+                self._ask(key, token, self._known_threads) if known is not None else self._ask_new(key, token, sender)
+            )
+            self._asking[key] = asyncio.create_task(asks)
+            self._asking[key].add_done_callback(lambda done: self._asked(key, done))
+        return await asyncio.shield(self._asking[key])
 
-    def _review(self, token: str) -> Viewer | None:
+    def _asked(self, key: str, done: asyncio.Task[User | None]) -> None:
+        del self._asking[key]
+        if not done.cancelled():
+            done.exception()  # it is told to those who wait for it, if any do
+
+    async def _ask_new(self, key: str, token: str, sender: Sender) -> User | None:
+        """Ask about a token of which nothing is known: a few of one address at a time, and not too many wrong ones."""
+        self._wrong_tokens.take(sender)
+        user = None
+        try:
+            async with self._turns.of(sender.peer):
+                user = await self._ask(key, token, self._new_threads)
+        except (ApiError, BusyError):
+            self._wrong_tokens.give_back(sender)
+            raise
+        if user is not None:
+            self._wrong_tokens.give_back(sender)
+        return user
+
+    async def _ask(self, key: str, token: str, threads: ThreadPoolExecutor) -> User | None:
+        user = await asyncio.get_running_loop().run_in_executor(threads, self._review, token)
+        now = time.monotonic()
+        self._users.pop(key, None)
+        if user is None:
+            self._wrong[key] = now
+            self._wrong.move_to_end(key)
+        else:
+            self._users[key] = now, user
+        for kept in (self._users, self._wrong):
+            while len(kept) > MOST_TOKENS:
+                kept.popitem(last=False)
+        return user
+
+    def _review(self, token: str) -> User | None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = msgspec.json.decode(self.client.create(_REVIEWS, body)).get("status") or {}
-        if not status.get("authenticated"):
-            return None
-        user = status.get("user") or {}
-        name = str(user.get("username", ""))
-        nodes = self._may(user, "nodes", None)
-        if self._may(user, "pods", None):
-            return Viewer(name, None, nodes)
-        named = sorted(self.source.namespaces())[:MOST_NAMESPACES]
-        allowed = self._threads.map(lambda namespace: self._may(user, "pods", namespace), named)
-        seen = frozenset(one for one, may in zip(named, allowed, strict=True) if may)
-        return Viewer(name, seen, nodes)
-
-    def _may(self, user: dict[str, Any], resource: str, namespace: str | None) -> bool:
-        """Ask whether somebody may list something, everywhere or in a namespace."""
-        wanted = {"verb": "list", "resource": resource, "group": "", **({"namespace": namespace} if namespace else {})}
-        spec = {
-            "user": user.get("username", ""), "groups": user.get("groups") or [], "uid": user.get("uid", ""),
-            "extra": user.get("extra") or {}, "resourceAttributes": wanted,
-        }  # fmt: skip
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        status = msgspec.json.decode(self.client.create(_ACCESS, body)).get("status") or {}
-        return bool(status.get("allowed"))
+        user: User = status.get("user") or {}
+        return user if status.get("authenticated") else None
 
     # -- logging in ---------------------------------------------------------------------------------------------------
 
     def routes(self, app: ConsoleApp) -> list[BaseRoute]:
         """Give the pages on which one logs in and out."""
 
-        def page(message: str, status: int) -> Response:
+        def page(message: str, status: int, seconds: int = 0) -> Response:
             body = app.templates.get_template("login.html").render(message=message)
-            return Response(body, status_code=status, media_type="text/html")
+            headers = {"retry-after": str(seconds)} if seconds else None
+            return Response(body, status_code=status, media_type="text/html", headers=headers)
 
         async def login(request: Request) -> Response:
             if request.method in ("GET", "HEAD"):
                 return page("", 200)
             token = _posted(await _small(request))
             try:
-                viewer = await asyncio.to_thread(self.viewer_of, token) if token else None
-            except ApiError as error:
-                return page(f"The API server cannot be asked: {error}", 503)
+                viewer = await self.viewer_of(token, sender_of(request)) if token else None
+            except PutOffError as error:
+                return page(f"{str(error)[:1].upper()}{str(error)[1:]}.", error.status, error.seconds)
             if viewer is None:
                 return page("The API server does not know that token.", 401)
             answer = RedirectResponse("/", status_code=303)
@@ -166,9 +208,8 @@ class Logins:
                               samesite="strict", secure=_is_by_tls(request))  # fmt: skip
             return answer
 
-        def logout(request: Request) -> Response:
-            with self._lock:
-                self._sessions.pop(request.cookies.get(COOKIE, ""), None)
+        async def logout(request: Request) -> Response:
+            self._sessions.pop(request.cookies.get(COOKIE, ""), None)
             answer = RedirectResponse("/login", status_code=303)
             answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
             return answer
@@ -176,19 +217,21 @@ class Logins:
         return [Route("/login", login, methods=["GET", "POST"]), Route("/logout", logout, methods=["POST"])]
 
     def _begin(self, token: str) -> str:
-        """Begin a session and give its name, which nobody can guess."""
+        """Begin a session and give its name, which cannot be guessed."""
         name, now = secrets.token_urlsafe(32), time.monotonic()
-        with self._lock:
-            for old in [key for key, session in self._sessions.items() if session.is_over(now)]:
-                del self._sessions[old]
-            while len(self._sessions) >= MOST_SESSIONS:
-                self._sessions.popitem(last=False)
-            self._sessions[name] = WebSession(token, now, now)
+        for old in [key for key, session in self._sessions.items() if session.is_over(now)]:
+            del self._sessions[old]
+        own = [key for key, session in self._sessions.items() if session.token == token]
+        for old in own[: max(0, len(own) - MOST_SESSIONS_EACH + 1)]:
+            del self._sessions[old]
+        while len(self._sessions) >= MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        self._sessions[name] = WebSession(token, now, now)
         return name
 
 
 def _turned_away(request: Request) -> Response:
-    if request.url.path.startswith("/api/") or request.url.path == "/changes":
+    if request.url.path.startswith("/api/") or request.url.path == STREAM:
         headers = {"www-authenticate": "Bearer"}
         return JSONResponse({"error": "log in, or send a token of the cluster"}, status_code=401, headers=headers)
     return RedirectResponse("/login", status_code=303)

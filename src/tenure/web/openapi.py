@@ -97,9 +97,10 @@ def _get(
 def _responses(schema: str, refusals: tuple[int, ...]) -> Plain:
     words = {400: "A parameter does not do.", 401: "No user is logged in.", 403: "From another origin, or not allowed.",
              404: "There is none of that name.", 413: "The body is too large.", 415: "The body is no JSON.",
-             422: "What is to be changed or added does not do.", 503: "Too much is asked for at once."}  # fmt: skip
+             422: "What is to be changed or added does not do.", 429: "Too many wrong tokens came from there.",
+             503: "Too much is asked for at once, or it cannot be asked who asks."}  # fmt: skip
     found: Plain = {"200": {"description": "Done.", "content": _json(schema)}}
-    for status in (*refusals, 401, 403, 503):
+    for status in (*refusals, 401, 403, 429, 503):
         found[str(status)] = {"description": words[status], "content": _json("Error")}
     return found
 
