@@ -4,10 +4,13 @@ import os
 import shutil
 
 import pytest
+from tests.builders import cluster, node, queue, spec, workload
 from tests.report import plans
 from tests.report.simulations import page
 from tests.report.test_quota_picture import SHORT, played
+from tests.web.consoles import MARKUP
 
+from tenure.playthrough import play
 from tenure.report.plan_json import plan_json
 from tenure.report.plan_page import plan_page
 
@@ -86,6 +89,34 @@ def test_a_page_renders_without_errors_requests_or_overflow(browser, case, width
     view.close()
     assert told == []
     assert [url for url in fetched if not url.startswith("data:")] == [address]
+
+
+def misnamed_page():
+    """Give the page of a plan in which every name is markup, and as long as a name may be."""
+    long = f"{MARKUP}{'x' * 200}"
+    held = workload(long, of=spec(cpu=1, gpu=2), on=[MARKUP], queue=MARKUP, running=10)
+    waits = [workload(f"{long}{number}", tasks=2, of=spec(cpu=1, gpu=2), queue=MARKUP) for number in range(3)]
+    what = play(cluster([node(MARKUP, cpu=8, gpu=2)], [held, *waits], queues=[queue(MARKUP)]))
+    return plan_page(what.before, what.after, plan_json(what))
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+@pytest.mark.parametrize("make", [misnamed_page, page, PAGES["plan"][0]])
+def test_a_page_is_accessible_and_no_name_is_markup_or_too_wide(browser, make, width, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(make(), encoding="utf-8")
+    view = browser.new_page(viewport={"width": width, "height": 900})
+    told = []
+    view.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+    view.goto(path.as_uri())
+    assert view.locator("img, script, iframe").count() == 0
+    assert view.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    for table in view.locator("td:first-child").all()[:200]:
+        assert table.bounding_box()["width"] < width
+    found = pytest.importorskip("axe_playwright_python.sync_playwright").Axe().run(view)
+    view.close()
+    assert told == []
+    assert found.violations_count == 0, found.generate_report()
 
 
 def test_marks_have_tooltips_and_pictures_have_names(browser, tmp_path):

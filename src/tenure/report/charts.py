@@ -68,7 +68,7 @@ def waiting_plot(series: Series) -> Plot:
         return f"{number(float(values.sum()))} jobs waiting" + _parts(series.groups, values, number)
 
     marks = grid(ticks, HEIGHT) + "".join(stacked_steps(series.values, top, HEIGHT)) + _strips(series, HEIGHT, tell)
-    label = f"waiting jobs over time by queue; {total.max():,.1f} at most, {total.mean():,.1f} on average"
+    label = f"waiting jobs over time by queue; about {total.max():,.0f} at most, {total.mean():,.1f} on average"
     return Plot(label, HEIGHT, marks, _time_axis(series), ticks, legend=_legend(series.groups))
 
 
@@ -87,7 +87,7 @@ def evictions_plot(series: Series) -> Plot:
 
 
 def _count_ticks(top: float) -> list[Tick]:
-    step = nice_step(top, 4)
+    step = max(1.0, nice_step(top, 4))  # what is counted has no halves
     return [Tick(step * index / top, short_number(step * index)) for index in range(round(top / step) + 1)]
 
 
@@ -129,7 +129,7 @@ def _strips(series: Series, height: int, tell: Callable[[Floats], str]) -> str:
 def slowdown_plot(slowdowns: Floats) -> Plot:
     """Distribution of the bounded slowdown on a logarithmic axis."""
     decades = max(1, math.ceil(math.log10(max(float(slowdowns.max()), 1.0)) - 1e-9))
-    x = [Tick(power / decades, f"{10**power:,}") for power in range(decades + 1)]
+    x = [Tick(power / decades, f"{10**power:,}", minor=bool((decades - power) % 2)) for power in range(decades + 1)]
     return _distribution("bounded slowdown", slowdowns, LogScale(1.0, 10.0**decades), x, _factor)
 
 

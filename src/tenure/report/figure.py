@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Final
 
 from tenure.report.plot import WIDTH, Plot
 from tenure.report.scales import Tick
+
+AT_END: Final = 0.02
+"""So near to an end of the axis, as a part of it, a label stands beside its place instead of around it."""
+
+NEAR_END: Final = 0.08
+"""The same where the axis is short."""
 
 
 def figure(plot: Plot) -> str:
@@ -41,7 +48,17 @@ def _y_label(tick: Tick) -> str:
 
 
 def _x_label(tick: Tick) -> str:
-    kinds = [name for name, on in (("minor", tick.minor), ("first", tick.at < 0.02), ("last", tick.at > 0.98)) if on]  # noqa: PLR2004  at the very ends
+    kinds = [
+        name
+        for name, on in (
+            ("minor", tick.minor),
+            ("first", tick.at < AT_END),
+            ("early", tick.at < NEAR_END),
+            ("last", tick.at > 1 - AT_END),
+            ("late", tick.at > 1 - NEAR_END),
+        )
+        if on
+    ]
     named = f' class="{" ".join(kinds)}"' if kinds else ""
     return f'<span{named} style="left:{tick.at * 100:.2f}%">{escape(tick.label)}</span>'
 

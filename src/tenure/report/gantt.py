@@ -174,4 +174,7 @@ def caption(history: SimulationSeries, stretch: BusiestStretch) -> str:
     text = f"The {duration(end - begin)} in which most {resource_label(history.main)} was in use, from {since}."
     if len(stretch.nodes) < stretch.of_nodes:
         text += f" The {len(stretch.nodes)} of {stretch.of_nodes:,} nodes on which most tasks ran are shown."
-    return f"{text} Each task is as high as its part of the node."
+    text += " Each task is as high as its part of the node."
+    return text + (
+        " What has a red edge was evicted." if history.outcomes.holdings.evicted[stretch.holdings].any() else ""
+    )

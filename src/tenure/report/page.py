@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tenure.report.theme import style_sheet
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+LONG: Final = 60
+"""Letters from which on a text in a table is broken, so that the other columns are still seen."""
 
 
 class Tile(NamedTuple):
@@ -71,6 +74,8 @@ def html_table(headings: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> str:
 def _cell(cell: Cell) -> str:
     mark = "" if cell.color is None else f'<i class="c{cell.color}"></i>'
     text = escape(cell.text)
+    if len(cell.text) > LONG and not cell.kind:
+        cell = cell._replace(kind="long")
     if cell.badge:
         text = f'<span class="badge {escape(cell.badge)}">{text}</span>'
     return f"<td{_right(cell)}>{mark}{text}</td>"

@@ -42,6 +42,11 @@ class NodeView:
     remark: str = ""
 
     @property
+    def things(self) -> list[list[NodePart]]:
+        """The parts of each of its things: of each GPU, of its CPU, of its memory."""
+        return [*self.gpus, self.cpu_parts, self.memory_parts]
+
+    @property
     def share(self) -> float:
         """Share in use of what the node is drawn by: its GPUs, else its CPU."""
         if self.gpus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -11,7 +11,7 @@ from tenure.model.resources import MILLI_GPU
 from tenure.quota.history import QuotaTrack
 from tenure.report.figure import legend_list
 from tenure.report.page import Cell, html_table, page, section
-from tenure.report.plan_nodes import views_of
+from tenure.report.plan_nodes import LEAVES, PROMISED, NodeView, views_of
 from tenure.report.plan_picture import nodes_picture
 from tenure.report.plan_rows import (
     QueueBar,
@@ -70,11 +70,23 @@ def _colors(before: Cluster, after: Cluster) -> tuple[dict[str, int], list[str]]
 
 
 def _nodes(before: Cluster, after: Cluster, colors: dict[str, int], names: list[str]) -> str:
-    told = f"{count(len(after.nodes), 'node')}. Squares are GPUs, bars CPU and memory; what is hatched leaves, "
-    told += "and what is hatched in a frame is promised."
+    old, new = views_of(before), views_of(after)
     legend = legend_list([(f"c{index}", name) for index, name in enumerate(names)])
-    picture = nodes_picture(views_of(before), views_of(after), colors)
-    return section("Cluster before and after", told, legend, picture, name="nodes")
+    return section(
+        "Cluster before and after", _told_of(old, new), legend, nodes_picture(old, new, colors), name="nodes"
+    )
+
+
+def _told_of(old: Mapping[str, NodeView], new: Mapping[str, NodeView]) -> str:
+    """Say what the picture of the nodes shows, of what is there to be seen."""
+    if not new:
+        return "There are no nodes."
+    views = [*old.values(), *new.values()]
+    told = f"{count(len(new), 'node')}. "
+    told += "Squares are GPUs, bars CPU and memory" if any(view.gpus for view in views) else "Bars are CPU and memory"
+    states = {part.state for view in views for parts in view.things for part in parts}
+    told += "; what is hatched leaves" if LEAVES in states else ""
+    return told + ("; what is hatched in a frame is promised." if PROMISED in states else ".")
 
 
 def _table(rows: Rows) -> str:
@@ -130,11 +142,13 @@ def _queues(result: dict[str, Any], colors: dict[str, int]) -> str:
             *((name, ' class="n"') for name in ("Allocated", "Fair share", "Guaranteed", "Max")),
         )
     )  # fmt: skip
-    lines = "".join(_queue_line(bar, longest[bar.resource], colors) for bar in bars)
+    lines = "".join(_queue_line(bar, longest[bar.resource], colors) for bar in bars[:MAX_LINES])
+    told = "What each queue holds, and what it is due."
+    told += f" The first {MAX_LINES:,} of {len(bars):,} lines." if len(bars) > MAX_LINES else ""
     table = f"<table><thead><tr>{headings}</tr></thead><tbody>{lines}</tbody></table>"
     return section(
         "Queues",
-        "What each queue holds, and what it is due.",
+        told,
         f'<ul class="legend">{keys}</ul><div class="scroll" tabindex="0">{table}</div>',
         name="queues",
     )

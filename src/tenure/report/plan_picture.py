@@ -50,8 +50,8 @@ def _differs(before: NodeView | None, after: NodeView) -> bool:
     return before is None or any(
         sorted(old) != sorted(new)
         for old, new in zip(
-            [*before.gpus, before.cpu_parts, before.memory_parts],
-            [*after.gpus, after.cpu_parts, after.memory_parts],
+            before.things,
+            after.things,
             strict=True,
         )
     )
@@ -136,13 +136,16 @@ def _utilization(views: Views, name: str) -> str:
     for index, group in enumerate(squares):
         share = sum(view.share for view in group) / len(group)
         row, column = divmod(index, ACROSS)
-        told = f"{group[0].name}: {percent(share, 0)}" if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
+        who = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
+        told = f"{who}: {percent(share, 0)}"
         marks.append(
             f'<rect x="{column * 10}" y="{row * 10}" width="9" height="9" class="u{_level(share)}">'
             f"<title>{escape(told, quote=False)}</title></rect>"
         )
     height = -(-len(squares) // ACROSS) * 10
-    label = f"{count(len(nodes), 'node')} {name.lower()}, each as strong as it is in use"
+    used = percent(sum(view.share for view in nodes) / len(nodes), 0)
+    kind = "each square as strong as its node is" if each == 1 else f"each square as strong as its {each} nodes are"
+    label = f"{count(len(nodes), 'node')} {name.lower()}, {used} in use on average, {kind} in use"
     return (
         f'<svg class="heat" viewBox="0 0 {ACROSS * 10} {height}" role="img" aria-label="{label}">{"".join(marks)}</svg>'
     )

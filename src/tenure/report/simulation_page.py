@@ -172,7 +172,9 @@ def _evictions(history: SimulationSeries, summary: dict[str, Any]) -> str:
     if series is None:
         return ""
     lost = ", ".join(resource_hours(name, value) for name, value in summary["lost"].items() if value)
-    told = f"Evicted tasks by cause. Lost to them: {lost or 'nothing'}."
+    tasks, times = sum(summary["evictedTasks"].values()), sum(summary["evictions"].values())
+    told = f"Evicted tasks by cause: {tasks:,} in {count(times, 'eviction')} of workloads. "
+    told += f"Lost to them: {lost or 'nothing'}."
     return section("Evictions", told, figure(evictions_plot(series)), name="evictions")
 
 
@@ -191,6 +193,8 @@ def _violations(violations: Violations) -> str:
 
 
 def _queues(summary: dict[str, Any], colors: dict[str, int]) -> str:
+    if not summary["queues"]:
+        return ""
     queues = sorted(summary["queues"], key=lambda queue: (-queue["jobs"], queue["name"]))
     headings = ["Queue", "Jobs", "Finished", "Mean wait", "Median", "95%", "Longest"]
     rows = [
