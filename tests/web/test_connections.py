@@ -4,10 +4,11 @@ import socket
 import time
 
 import pytest
+from starlette.applications import Starlette
 from tests.web.consoles import served, small
 
 from tenure.web.connections import MOST_CONNECTIONS, ConnectionShares, most_connections
-from tenure.web.in_time import InTimeProtocol
+from tenure.web.server import configured
 
 
 class Opened:
@@ -42,6 +43,11 @@ def test_one_that_is_being_answered_is_ended_last():
     assert [one.is_ended for one in (busy, idle, last)] == [False, True, False]
     shares.came(Opened(is_idle=False), "b")
     assert [one.is_ended for one in (busy, last)] == [False, False]
+
+
+def test_the_server_refuses_nothing_by_a_bound_of_its_own():
+    """It counts what was ended and is not let go yet: a burst of one address had all others refused."""
+    assert configured(Starlette()).limit_concurrency is None
 
 
 def test_what_has_ended_is_forgotten():
@@ -79,4 +85,3 @@ def test_a_server_that_one_address_fills_answers_others(most, monkeypatch):
         finally:
             for one in held:
                 one.close()
-    assert InTimeProtocol.shares is not None

@@ -1,7 +1,8 @@
 """How many connections a server keeps, and who has to do with fewer when there are too many.
 
 While there is room, any address may have as many as it likes: behind a proxy all of them come from one. Where there is
-no more room, the address with most of them loses one for each that comes, so that no address keeps others out.
+no more room, the address with most of them loses one for each that comes, so that no address keeps others out. The
+server has no bound of its own beside: that would refuse all alike, and would be reached while ended ones are let go.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, Protocol
 from tenure.web.senders import network_of
 
 MOST_CONNECTIONS: Final = 1900
-"""Connections that are kept; the server itself refuses all requests once there are 2,000."""
+"""Connections that are kept."""
 
 SPARE_FILES: Final = 200
 """Files that the process may open beside its connections."""

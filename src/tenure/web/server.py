@@ -48,7 +48,7 @@ def configured(app: Starlette) -> uvicorn.Config:
 
     return uvicorn.Config(
         app, http=OwnProtocol, ws="none", log_level="warning", access_log=False, server_header=False,
-        date_header=False, lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2, limit_concurrency=2000,
+        date_header=False, lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=LARGEST_HEAD,
     )  # fmt: skip
 
