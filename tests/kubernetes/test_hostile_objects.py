@@ -170,6 +170,41 @@ def test_a_pod_of_a_scheduler_whose_pods_are_tenures_is_no_static_pod_either():
     found = watching(node("n"), forged, queues=QUEUES, schedulers=("kai-scheduler",)).observe(NOW)
     (workload,) = found.cluster.workloads
     assert (workload.queue, workload.scheduler_name, workload.is_preemptible) == ("a", "tenure", True)
+GPUS = [{"name": "c", "resources": {"requests": {"cpu": "1", GPU: "2"}}}]
+FORGED = {"node": "n", "containers": GPUS, "annotations": {keys.DEVICES: "0,1"}}
+FORGERIES = {
+    "a pod that Tenure did not bind": pod("a", schedulerName="default-scheduler", **FORGED),
+    "a pod without a record": pod("a", **FORGED),
+}
+
+
+@pytest.mark.parametrize("comes_later", [True, False])
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_who_has_devices_on_record_holds_them_whatever_stands_on_others(forgery, comes_later):
+    """A forged annotation takes neither its devices from a workload nor what else is known of it."""
+    gang = {"owner": ("Job", "z"), "node": "n", "containers": GPUS, "annotations": {keys.MIN_MEMBER: "2"}}
+    ours = [pod(f"z-{n}", status=sealed(queue="default", devices=(2 * n, 2 * n + 1)), **gang) for n in range(2)]
+    watch = watching(node("n", **{GPU: "8"}), *ours)
+    if comes_later:
+        watch.observe(NOW)
+    watch.informers.pods.put(FORGERIES[forgery])
+    found = by_name(watch.observe(NOW))
+    assert [task.devices for task in found["z"].tasks] == [(0, 1), (2, 3)]
+    assert found["z"].min_member == 2
+    assert found["a"].tasks[0].devices == ()
+    assert dict(found["a"].tasks[0].spec.requests)[GPU] == 2
+    assert not {"z-0", "z-1"} & told(watch).keys()
+
+
+def test_two_of_one_name_have_no_other_looked_at_again():
+    """Who they are is found out in their own namespace; all others stand as they did."""
+    watch = watching(node("n"), *(pod(f"fine-{n}", namespace="honest") for n in range(3)))
+    watch.informers.pods.put(pod("a", namespace="evil"))
+    watch.informers.pods.put(pod("a-0", owner=("Job", "a"), namespace="evil"))
+    first = watch.observe(NOW)
+    assert {"evil/a", "evil/a.pod"} <= first.workloads.keys()
+    watch.informers.pods.put(pod("more", namespace="evil"))
+    assert watch.observe(NOW).changed == {"evil/more"}
 
 
 def test_a_part_of_a_gpu_whose_device_nobody_knows_is_charged_as_a_whole_one():

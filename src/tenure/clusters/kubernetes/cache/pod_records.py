@@ -149,7 +149,7 @@ class PodReader:
             priority=spec.priority or 0,
             priority_class=intern(spec.priority_class_name or ""),
             evicts_never=spec.preemption_policy == NEVER,
-            scheduler=self._scheduler(pod),
+            scheduler=TENURE if self._is_own(pod) else intern(spec.scheduler_name),
             created_at=micros(meta.creation_timestamp) or 0,
             min_member=asked.min_member or _group_size(said),
             labels=self._shared(labels),
@@ -199,7 +199,7 @@ class PodReader:
             spec=spec,
             phase=phase,
             node=intern(pod.spec.node_name) if placed and pod.spec.node_name else None,
-            devices=_devices(seal, said) if placed else (),
+            devices=_devices(seal, said) if placed and self._is_own(pod) else (),
             sub_group=label or said.name(keys.SUB_GROUP),
             order=said.whole(keys.TASK_ORDER),
             created_at=micros(meta.creation_timestamp),
@@ -218,16 +218,15 @@ class PodReader:
             annotations=self._shared(_sane(own, said)),
         )  # fmt: skip
 
-    def _scheduler(self, pod: ApiPod) -> str:
-        """Give the scheduler whose a pod is; those of some names count as Tenure's."""
-        name = pod.spec.scheduler_name
-        return TENURE if name in self.schedulers else intern(name)
+    def _is_own(self, pod: ApiPod) -> bool:
+        """Whether a pod is Tenure's to schedule."""
+        return pod.spec.scheduler_name == TENURE or pod.spec.scheduler_name in self.schedulers
 
     def _kept(self, pod: ApiPod, owner: Owner | None, annotations: dict[str, str]) -> str:
         """Say why a pod is never evicted, or never moved; whoever asks Tenure for a place is no static pod."""
         if (
             keys.MIRROR in annotations
-            and self._scheduler(pod) != TENURE
+            and not self._is_own(pod)
             and owner is not None
             and owner.kind == "Node"
         ):
@@ -443,7 +442,7 @@ def _started(seal: Seal | None, task: Task, said: ObjectText) -> int | None:
 
 
 def _devices(seal: Seal | None, said: ObjectText) -> tuple[int, ...]:
-    """Give which devices a pod holds: as sealed, else as the annotation says that came with its binding."""
+    """Give which devices a pod of Tenure's holds: as sealed, else as the annotation says that came with its binding."""
     stated = said.numbers(keys.DEVICES)
     return seal.devices if seal is not None and seal.is_bound else stated
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.crds import VERSIONS
-from tenure.clusters.kubernetes.install.installation import DEFAULT_POOL
 from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.entries import API_VERSIONS
 from tenure.model.pods import KAI_SHARE
@@ -295,7 +294,7 @@ def _itself(namespace: str, account: str) -> Iterator[TenantPolicy]:
         rules=[_rule("", "configmaps", "CREATE")],
         conditions=own,
         variables={
-            "pool": f"request.userInfo.username == '{account}' ? '{DEFAULT_POOL}'"
+            "pool": f"request.userInfo.username == '{account}' ? '{keys.DEFAULT_POOL}'"
             f" : request.userInfo.username.substring({len(account) + 1})",
             "page": f"'{_PAGES}' + variables.pool + '-'",
             "name": "object.metadata.name",

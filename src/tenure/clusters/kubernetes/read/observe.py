@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
@@ -25,6 +24,7 @@ from tenure.clusters.kubernetes.read.joining import joining
 from tenure.clusters.kubernetes.read.kueue_workloads import KueueAdmissions
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
+from tenure.clusters.kubernetes.read.naming import WorkloadNames
 from tenure.clusters.kubernetes.read.nominations import NominationUpdates, with_promises
 from tenure.clusters.kubernetes.read.outside import Outside
 from tenure.clusters.kubernetes.read.provisioning import ProvisioningReader
@@ -64,9 +64,6 @@ UNKNOWN = "tenure-unknown"
 """Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
 
 _UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
-_KINDS = ("group", "Job", "StatefulSet", "Deployment", "ReplicaSet", "Pod")
-"""Of groups of one name the first of these keeps it; the others have their kind behind it."""
-
 _SAYING_OF_ALL = ("native workloads", "priorityclasses", KAI_TOPOLOGIES)
 """Where something is said of many workloads at once."""
 
@@ -170,6 +167,7 @@ class Observer:
         self._homes = 0
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
+        self._names = WorkloadNames()
         self._standing = StandingWorkloads()
         self._number = 0
         self._looked_at: set[str] | None = None
@@ -286,13 +284,13 @@ class Observer:
         Gives the names that are affected; None: any may be.
         """
         rules = nodes, self._queues, self._objects("namespaces").version, self.devices.served
-        changed: Iterable[GroupKey] = self._renewed
+        changed: Iterable[GroupKey] = self._names.renew(self._made, self._renewed)
         is_anew = rules != self._rules
         if is_anew:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
             self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
             self._resources = self._known_resources(nodes)
-        names = self._standing.renew(self._made, changed, lambda fresh: self._are_plain(fresh, known), known)
+        names = self._standing.renew(self._names.named, changed, lambda fresh: self._are_plain(fresh, known), known)
         self._renewed.clear()
         return None if is_anew else names
 
@@ -526,25 +524,8 @@ class Observer:
         return tuple(Namespace(name=item.metadata.name, labels=item.metadata.labels or {}) for item in items)
 
     def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
-        """Give all workloads by name, each name once, without tasks on nodes that are not there.
-
-        Those that need no other name keep their own, whatever the others would be called.
-        """
-        taken: dict[str, ObservedWorkload] = {}
-        others: list[tuple[GroupKey, ObservedWorkload]] = []
-        for group in sorted(self._made, key=lambda g: _rank(g, self._made[g])):
-            made = self._made[group]
-            if made.workload.key in taken:
-                others.append((group, made))
-            else:
-                taken[made.workload.key] = made
-        for group, made in others:
-            workload = made.workload
-            suffix = group[1].lower() if group[3] else f"{group[1].lower()}-{workload.scheduler_name}"
-            name = next(n for n in _other_names(workload, suffix) if f"{workload.namespace}/{n}" not in taken)
-            renamed = replace(made, workload=replace(workload, name=name))
-            taken[renamed.workload.key] = renamed
-        return [_on_nodes(made, nodes) for _, made in sorted(taken.items())]
+        """Give all workloads by name, without tasks on nodes that are not there."""
+        return [_on_nodes(made, nodes) for made in sorted(self._names.named.values(), key=_BY_KEY)]
 
     def _sound(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> list[ObservedWorkload]:
         """Leave what the engine must not be given: what runs of it stays charged and evictable, what waits waits."""
@@ -585,14 +566,18 @@ class Observer:
         return known | {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
 
     def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:
-        """Give by number what is wrong with workloads; of several things the first."""
+        """Give by number what is wrong with workloads; of several things the first.
+
+        Of two that say that they hold one device it is the one that has it on record which holds it.
+        """
         wrong: dict[int, ClusterFinding] = {}
-        workloads = [made.workload for made in found]
+        order = sorted(range(len(found)), key=lambda n: not _is_on_record(found[n]))
+        workloads = [found[n].workload for n in order]
         queues = (*self._queues, _UNKNOWN) if self._queues else ()
         for checked in (check_workloads(workloads, queues), check_placement(nodes, workloads)):
             for finding in checked:
                 if not finding.is_warning and finding.path[0] == "workloads":
-                    wrong.setdefault(int(finding.path[1]), finding)
+                    wrong.setdefault(order[int(finding.path[1])], finding)
         return wrong
 
     def _mended(self, made: ObservedWorkload, problem: ClusterFinding) -> ObservedWorkload:
@@ -648,6 +633,7 @@ class Observer:
 
 
 _NO_OBJECTS = ObjectStore()
+_BY_KEY = attrgetter("workload.key")
 
 
 def _together(*named: set[str] | None) -> frozenset[str] | None:
@@ -670,21 +656,6 @@ def _subject(pod: PodRecord, uid: str, kinds: WorkloadKinds) -> Subject:
     if kind == "group" and uid not in (pod.uid, pod.owner_uid):
         return Subject(api.GROUP_VERSION, "PodGroup", pod.namespace, name, uid)
     return Subject("v1", "Pod", pod.namespace, pod.name, pod.uid)
-
-
-def _rank(group: GroupKey, made: ObservedWorkload) -> tuple[Any, ...]:
-    namespace, kind, name, is_own, uid = group
-    place = _KINDS.index(kind) if kind in _KINDS else len(_KINDS)
-    has_gone = all(p.is_going for p in made.pods)
-    return (not is_own, has_gone, place, kind, namespace, name, made.workload.created_at, uid)
-
-
-def _other_names(workload: Workload, suffix: str) -> Iterator[str]:
-    """Give names for a workload whose own is taken: by its kind, then by its uid, then by number."""
-    named = f"{workload.name}.{suffix}"
-    yield named
-    yield f"{named}.{workload.uid}"
-    yield from (f"{named}.{workload.uid}.{n}" for n in itertools.count(2))
 
 
 class _Pasts:
@@ -732,6 +703,11 @@ MOST_UNKNOWN = 16
 _MOST_BUDGETS = 100
 _FIRST_PAUSE = 1_000_000
 _LONGEST_PAUSE = 300_000_000
+
+
+def _is_on_record(made: ObservedWorkload) -> bool:
+    """Whether all pods of a workload that hold devices have them on record."""
+    return all(pod.sealed is not None and pod.sealed.is_bound for pod in made.pods if pod.task.devices)
 
 
 def _on_nodes(made: ObservedWorkload, nodes: Mapping[str, Node]) -> ObservedWorkload:

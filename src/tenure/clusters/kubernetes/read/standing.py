@@ -22,8 +22,8 @@ from tenure.model.workload import Workload
 class StandingWorkloads:
     """Workloads by name: the ``plain`` ones, which are taken as they are, and the ``others``, which are looked at.
 
-    ``holders`` are those of the plain ones that hold GPUs by their numbers, which no other may hold. Where several have
-    one name, one of them stands for all, and all have to be looked at.
+    ``holders`` are those of both that hold GPUs by their numbers, which no other may hold. Each has a name of its own
+    (`read/naming.py`).
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,7 @@ class StandingWorkloads:
         self.others: dict[str, ObservedWorkload] = {}
         self.holders: dict[str, ObservedWorkload] = {}
         self._groups: dict[GroupKey, tuple[ObservedWorkload, bool]] = {}
-        self._sharing: dict[str, set[GroupKey]] = {}
-        self._shared: set[str] = set()
+        self._called: dict[str, GroupKey] = {}
         self._waiting: set[str] = set()
         self._holders_on: dict[str, set[str]] = {}
         self._touched: set[str] = set()
@@ -42,8 +41,8 @@ class StandingWorkloads:
 
     @property
     def are_unclear(self) -> bool:
-        """Whether names or devices are there twice, or somebody waits for others to go: all have to be looked at."""
-        return bool(self._shared or self._overlapping) or any(p.needs for one in self.others.values() for p in one.pods)
+        """Whether devices are held twice, or somebody waits for others to go: all have to be looked at."""
+        return bool(self._overlapping) or any(p.needs for one in self.others.values() for p in one.pods)
 
     def renew(
         self,
@@ -57,7 +56,7 @@ class StandingWorkloads:
         names = {self._leave(group) for group in changed if group in self._groups}
         for (group, one), plain in zip(fresh, are_plain([one for _, one in fresh]), strict=True):
             self._groups[group] = one, plain
-            self._sharing.setdefault(one.workload.key, set()).add(group)
+            self._called[one.workload.key] = group
             names.add(one.workload.key)
         for name in sorted(names):
             self._show(name)
@@ -72,9 +71,10 @@ class StandingWorkloads:
             return
         names = set().union(*(self._holders_on.get(at, ()) for at in touched))
         held = [self.holders[name].workload for name in sorted(names)]
-        there = [replace(w, tasks=tuple(task for task in w.tasks if task.node in touched)) for w in held]
         self._overlapping -= touched
-        for finding in check_placement([nodes[at] for at in sorted(touched) if at in nodes], there):
+        touched.intersection_update(nodes)
+        there = [replace(w, tasks=tuple(task for task in w.tasks if task.node in touched)) for w in held]
+        for finding in check_placement([nodes[at] for at in sorted(touched)], there):
             if not finding.is_warning:
                 _, workload, _, task, *_ = finding.path
                 self._overlapping.add(str(there[int(workload)].tasks[int(task)].node))
@@ -98,26 +98,23 @@ class StandingWorkloads:
     def _leave(self, group: GroupKey) -> str:
         """Take a group out; gives the name that it had."""
         name = self._groups.pop(group)[0].workload.key
-        self._sharing[name].discard(group)
+        self._called.pop(name, None)
         return name
 
     def _show(self, name: str) -> None:
-        """Let one of the groups that have a name stand for it, if there is any."""
+        """Let the group that has a name stand for it, if there is one."""
         for kept in (self.plain, self.others, self._made):
             kept.pop(name, None)
         self._hold(name, None)
         self._waiting.discard(name)
-        sharing = self._sharing[name]
-        if not sharing:
-            del self._sharing[name]
-            self._shared.discard(name)
+        group = self._called.get(name)
+        if group is None:
             return
-        (self._shared.add if len(sharing) > 1 else self._shared.discard)(name)
-        one, plain = self._groups[min(sharing)]
+        one, plain = self._groups[group]
         self._made[name] = (self.plain if plain else self.others)[name] = one
         if one.waits:
             self._waiting.add(name)
-        if plain and any(task.devices for task in one.workload.tasks):
+        if any(task.devices for task in one.workload.tasks):
             self._hold(name, one)
 
     def to_look_at(self, named: Iterable[str]) -> list[ObservedWorkload]:
