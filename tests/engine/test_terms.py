@@ -125,3 +125,21 @@ def test_what_must_not_be_near_still_has_to_be_gone():
     goes = {"phase": Phase.TERMINATING, "terminating_since": NOW, "grace_period": 60 * SECOND}
     leaves = [workload(f"s-{n}", tasks=[task(f"s-{n}-0", spec(labels=app("y")), on=n, **goes)]) for n in "ab"]
     assert bound(play(cluster(ZONES, [*leaves, workload("w", of=spec(labels=app("x"), affinity=away))]))) == {}
+
+
+def test_counts_of_terms_are_kept_when_more_come_and_are_short():
+    """Terms that come later leave what is counted of the others as it was; each counts in a few bytes by node."""
+    nodes = [node(f"n{i}", labels={"zone": f"n{i}"}) for i in range(50)]
+    session = session_of(cluster(nodes, [workload("w", of=spec(labels=app("y"), affinity=near("x")))]))
+    session.add_workload(workload("p", of=spec(labels=app("x")), on=["n7"]))
+    for number in range(9):
+        of = spec(labels=app(f"x{number}"), affinity=near(f"x{number}"))
+        session.add_workload(workload(f"p{number}", of=of, on=["n8"]))
+    terms = session.terms
+    counted = terms.match.any(axis=(0, 2)).sum()
+    assert counted == 1 + 9
+    assert session.terms.masks(session.workloads["default/w"].tasks[0].terms)[0].nonzero()[0].tolist() == [
+        session.nodes.index["n7"]
+    ]
+    arrays = (terms.match, terms.hold, terms.leaving)
+    assert sum(array[:, 0].nbytes for array in arrays) <= 24 * len(nodes)

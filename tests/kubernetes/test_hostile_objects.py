@@ -13,7 +13,7 @@ from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log
+from tenure.clusters.kubernetes.read import eviction_log, term_bounds
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
@@ -336,6 +336,40 @@ def test_terms_without_end_are_their_own_pods_cost():
     assert by_name(seen)["many"].tasks[0].spec.unsupported == (
         "11 terms of pod affinity and anti-affinity (10 at the most)",
     )
+
+
+def apart(number, *, count=10, **term):
+    """Give an affinity of terms that no other pod has."""
+    kept = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {f"k{n}": str(number)}}, **term}
+        for n in range(count)
+    ]
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": kept}}
+
+
+@pytest.mark.parametrize(("term", "most"), [({}, 30), ({"namespaceSelector": {}}, 20)])
+def test_terms_of_a_namespace_are_bounded_together(monkeypatch, term, most):
+    """What runs keeps its terms, then what was there first; others keep theirs, and all is well once some have gone."""
+    monkeypatch.setattr(term_bounds, "FEWEST_TERMS", 30)
+    monkeypatch.setattr(term_bounds, "MOST_COUNTS", 0)
+    monkeypatch.setattr(term_bounds, "MOST_OUTWARD", 20)
+    greedy = [pod(f"greedy-{n}", affinity=apart(n, **term), namespace="evil") for n in range(5)]
+    runs = pod("runs", affinity=apart("r", **term), namespace="evil", node="n", status=sealed(queue="default"))
+    same = pod("same", affinity=apart("r", **term), namespace="evil")
+    watch = watching(node("n", "90"), pod("fine", affinity=apart("f")), *greedy, runs, same)
+    seen = watch.observe(NOW)
+    found = by_name(seen)
+    left = [n for n in range(5) if not any("beyond" in text for text in found[f"greedy-{n}"].tasks[0].spec.unsupported)]
+    assert left == list(range(most // 10 - 1))
+    assert found["runs"].tasks[0].spec.affinity is not None
+    assert decide(seen) == {"fine", "same", *(f"greedy-{n}" for n in left)}
+    terms = session_of(seen.cluster).terms.terms
+    assert len(terms) == most + 10
+    again = watch.observe(NOW + 1)
+    assert all(by_name(again)[name] is one for name, one in found.items())
+    for gone in ("runs", "same", "greedy-0", "greedy-1", "greedy-2"):
+        watch.informers.pods.drop(("evil", gone))
+    assert decide(watch.observe(NOW + 2)) == {"fine", "greedy-3", "greedy-4"}
 
 
 def test_resources_that_nobody_has_cost_no_row_for_each_pod():

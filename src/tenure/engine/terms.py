@@ -8,7 +8,7 @@ Kubernetes 1.37.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +37,8 @@ from tenure.model.workload import TaskSpec
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int32]
+"""Tasks by node: of a term there is a number for each node, and nowhere are there so many tasks as 32 bits can say."""
 
 ANY_ADDRESS = HostPort(port=1).ip
 MOST_PREFERENCE = 30_000.0
@@ -78,6 +80,19 @@ class Term:
         return self.meant[0].selector
 
 
+class AskedTerms(NamedTuple):
+    """The terms that a spec asks for. Each spread constraint has one, what is only preferred has its weight."""
+
+    affinity: tuple[Term, ...] = ()
+    anti: tuple[Term, ...] = ()
+    spread: tuple[Term, ...] = ()
+    preferred: tuple[tuple[float, Term], ...] = ()
+
+    def all(self) -> Iterator[Term]:
+        """Give all of them."""
+        yield from (*self.affinity, *self.anti, *self.spread, *(term for _, term in self.preferred))
+
+
 @dataclass
 class TaskTerms:
     """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match, ``matched``
@@ -112,8 +127,8 @@ class TaskTerms:
 class TermTable:
     """The table of all terms of a session, with their counts.
 
-    ``match`` and ``hold`` are ``int64[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
-    required anti-affinity; ``held`` is ``int64[2, terms, 1]``, the sums of ``hold``; ``port`` is
+    ``match`` and ``hold`` are ``int32[2, terms, nodes]``: tasks that match the term, and tasks that have it as a
+    required anti-affinity; ``held`` is ``int32[2, terms, 1]``, the sums of ``hold``; ``port`` is
     ``int16[2, ports, nodes]``, of which there may be very many. ``leaving`` is the part of ``match`` that
     terminates: spread does not count it. ``namespaces`` are the labels of namespaces, by name.
     """
@@ -128,15 +143,15 @@ class TermTable:
         self._row: dict[Term, int] = {}
         self._port_row: dict[tuple[int, str, str], int] = {}
         self._eligible: dict[object, Mask] = {}
-        self._domains: dict[tuple[str, int], tuple[Ints, Ints]] = {}
+        self._domains: dict[tuple[str, int], Ints] = {}
         self._index = TermIndex(lambda row, namespace: all(self._looks_at(m, namespace) for m in self.terms[row].meant))
         self._matching: dict[tuple[Pairs, str], tuple[int, ...]] = {}
         self._arrays: dict[tuple[Pairs, str], Ints] = {}
         count = len(nodes)
-        self.match = np.zeros((2, 0, count), np.int64)
-        self.leaving = np.zeros((2, 0, count), np.int64)
-        self.hold = np.zeros((2, 0, count), np.int64)
-        self.held = np.zeros((2, 0, 1), np.int64)
+        self.match = np.zeros((2, 0, count), np.int32)
+        self.leaving = np.zeros((2, 0, count), np.int32)
+        self.hold = np.zeros((2, 0, count), np.int32)
+        self.held = np.zeros((2, 0, 1), np.int32)
         self.port = np.zeros((2, 0, count), np.int16)
 
     @property
@@ -195,41 +210,18 @@ class TermTable:
         return selects(meant.among, {NAMESPACE_NAME: namespace, **labels})
 
     def _resolve(self, spec: TaskSpec, namespace: str) -> TaskTerms:
-        labels = dict(spec.labels)
-        affinity = spec.affinity
-        pod = affinity.pod if affinity and affinity.pod else PodAffinity()
-        anti = affinity.pod_anti if affinity and affinity.pod_anti else PodAffinity()
-
-        def rows(terms: Iterable[PodAffinityTerm]) -> tuple[int, ...]:
-            return tuple(self._find_row(self._term(t, namespace, labels)) for t in terms)
-
-        weighted = [(float(p.weight), p.term) for p in pod.preferred] + [
-            (-float(p.weight), p.term) for p in anti.preferred
-        ]
-        spread = tuple((c, self._spread_row(c, namespace, labels)) for c in spec.spread)
+        asked = terms_of(spec, namespace)
         ports, barred = self._held_ports(spec.host_ports)
-        required_anti = rows(anti.required)
+        required_anti = self._rows(asked.anti)
         return TaskTerms(
-            affinity=self._together(pod.required, namespace, labels), anti=required_anti, holds=required_anti,
-            spread=spread, eligible=tuple(self._counted(c, spec) for c in spec.spread),
-            preferred=tuple((w, self._find_row(self._term(t, namespace, labels))) for w, t in weighted), ports=ports,
-            barred=barred,
+            affinity=self._rows(asked.affinity), anti=required_anti, holds=required_anti,
+            spread=tuple(zip(spec.spread, self._rows(asked.spread), strict=True)),
+            eligible=tuple(self._counted(c, spec) for c in spec.spread),
+            preferred=tuple((w, self._find_row(term)) for w, term in asked.preferred), ports=ports, barred=barred,
         )  # fmt: skip
 
-    def _together(self, terms: Iterable[PodAffinityTerm], namespace: str, labels: dict[str, str]) -> tuple[int, ...]:
-        """Rows of required affinities, each of which counts only tasks that all of them mean."""
-        found = [self._term(t, namespace, labels) for t in terms]
-        meant = [t.meant[0] for t in found]
-        return tuple(
-            self._find_row(Term((m, *meant[:i], *meant[i + 1 :]), t.key))
-            for i, (m, t) in enumerate(zip(meant, found, strict=True))
-        )
-
-    def _term(self, term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> Term:
-        own = () if term.namespace_selector is not None else (namespace,)
-        selector = _narrowed(term.selector, term.match_label_keys, labels, term.mismatch_label_keys)
-        meant = Meant(selector, frozenset(term.namespaces or own), term.namespace_selector)
-        return Term((meant,), term.topology_key)
+    def _rows(self, terms: Iterable[Term]) -> tuple[int, ...]:
+        return tuple(map(self._find_row, terms))
 
     def _counted(self, constraint: SpreadConstraint, spec: TaskSpec) -> Mask:
         """Nodes that a spread constraint counts: those with all keys that are asked for, as its policies say."""
@@ -249,10 +241,6 @@ class TermTable:
                 mask &= labels.tolerated(spec.tolerations)
             self._eligible[known] = mask
         return mask
-
-    def _spread_row(self, constraint: SpreadConstraint, namespace: str, labels: dict[str, str]) -> int:
-        selector = _narrowed(constraint.selector, constraint.match_label_keys, labels)
-        return self._find_row(Term((Meant(selector, frozenset((namespace,))),), constraint.topology_key))
 
     def _find_row(self, term: Term) -> int:
         row = self._row.get(term)
@@ -276,13 +264,19 @@ class TermTable:
         return tuple(held), tuple(barred)
 
     def _grow(self) -> None:
-        """Make the arrays long enough; by half as much again, so that many small steps do not copy them each time."""
+        """Make the arrays long enough; by half as much again, so that many small steps do not copy them each time.
+
+        Rows in which nothing is counted are not copied: what is never written to takes no memory.
+        """
 
         def grown(array: Any, rows: int) -> Any:
-            if rows <= array.shape[1]:
+            there = array.shape[1]
+            if rows <= there:
                 return array
-            more = np.zeros((2, max(rows - array.shape[1], array.shape[1] // 2), array.shape[2]), array.dtype)
-            return np.concatenate([array, more], axis=1)
+            longer = np.zeros((2, max(rows, there + there // 2), array.shape[2]), array.dtype)
+            counted = np.flatnonzero(array.any(axis=(0, 2)))
+            longer[:, counted] = array[:, counted]
+            return longer
 
         self.match = grown(self.match, len(self.terms))
         self.leaving = grown(self.leaving, len(self.terms))
@@ -316,7 +310,7 @@ class TermTable:
                 array[NOW, row, node] += more[NOW]
                 array[THEN, row, node] += more[THEN]
 
-    def _add_matching(self, array: Ints, terms: TaskTerms, node: int, more: tuple[int, int]) -> None:
+    def _add_matching(self, array: Counts, terms: TaskTerms, node: int, more: tuple[int, int]) -> None:
         """Count in the rows that a task's own labels match; of many at once, which takes less time then."""
         if terms.matched is None or len(terms.matches) <= _FEW:
             self._add(array, terms.matches, node, more)
@@ -377,15 +371,19 @@ class TermTable:
         found: list[int] = rows[self.held[view, rows, 0] > 0].tolist()
         return found
 
-    def _present(self, counts: Ints, key: str) -> Mask:
+    def _present(self, counts: Counts, key: str) -> Mask:
         """Nodes in whose domain of ``key`` anything is counted."""
-        return self._in_domain(counts, key) > 0
+        ids, values = self.nodes.labels.domains(key)
+        found = np.zeros(len(values) + 1, bool)
+        found[ids[np.flatnonzero(counts)]] = True
+        found[-1] = False
+        mask: Mask = found[ids]
+        return mask
 
-    def _in_domain(self, counts: Ints, key: str) -> Ints:
+    def _in_domain(self, counts: Counts, key: str) -> Ints:
         """For each node the sum of ``counts`` over its domain; 0 for nodes without the label."""
         ids, values = self.nodes.labels.domains(key)
-        sums = np.zeros(len(values) + 1, np.int64)
-        np.add.at(sums, ids, counts)
+        sums = _summed(counts, ids, len(values))
         sums[-1] = 0
         found: Ints = sums[ids]
         return found
@@ -408,21 +406,19 @@ class TermTable:
         if self.terms[row].selector == _EVERYTHING:
             return eligible
         ids, values = self.nodes.labels.domains(constraint.topology_key)
-        counted, present = self._counted_in(constraint.topology_key, ids, eligible)
-        sums = np.zeros(len(values) + 1, np.int64)
-        staying = self.match[view, row] - self.leaving[view, row]
-        np.add.at(sums, counted, staying[eligible])
+        present = self._counted_in(constraint.topology_key, ids, eligible)
         if not len(present):
             return np.zeros(len(self.nodes), bool)
+        sums = _summed((self.match[view, row] - self.leaving[view, row]) * eligible, ids, len(values))
         least = 0 if len(present) < (constraint.min_domains or 1) else int(sums[present].min())
         mask: Mask = eligible & (sums[ids] + _is_in(row, terms.matches) - least <= constraint.max_skew)
         return mask
 
-    def _counted_in(self, key: str, ids: Ints, eligible: Mask) -> tuple[Ints, Ints]:
-        """Give the domain of each node that a constraint counts, and these domains once each."""
+    def _counted_in(self, key: str, ids: Ints, eligible: Mask) -> Ints:
+        """Give the domains of the nodes that a constraint counts."""
         known = self._domains.get((key, id(eligible)))  # these masks are kept, so that no other has its id
         if known is None:
-            known = self._domains[key, id(eligible)] = ids[eligible], np.unique(ids[eligible])
+            known = self._domains[key, id(eligible)] = np.unique(ids[eligible])
         return known
 
     def preference(self, terms: TaskTerms) -> Floats | None:
@@ -434,6 +430,48 @@ class TermTable:
             if constraint.when_unsatisfiable == "ScheduleAnyway" and self.terms[row].selector != _EVERYTHING:
                 points -= self._in_domain(self.match[THEN, row], constraint.topology_key)
         return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
+
+
+def terms_of(spec: TaskSpec, namespace: str) -> AskedTerms:
+    """Give the terms that a spec asks for, of a task in a namespace."""
+    labels, affinity = dict(spec.labels), spec.affinity
+    pod = affinity.pod if affinity and affinity.pod else PodAffinity()
+    anti = affinity.pod_anti if affinity and affinity.pod_anti else PodAffinity()
+    weighted = [(float(p.weight), p.term) for p in pod.preferred] + [(-float(p.weight), p.term) for p in anti.preferred]
+    return AskedTerms(
+        _together([_term(t, namespace, labels) for t in pod.required]),
+        tuple(_term(t, namespace, labels) for t in anti.required),
+        tuple(_spread_term(c, namespace, labels) for c in spec.spread),
+        tuple((weight, _term(t, namespace, labels)) for weight, t in weighted),
+    )
+
+
+def _together(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Give required affinities so that each counts only tasks that all of them mean."""
+    meant = [t.meant[0] for t in terms]
+    return tuple(
+        Term((m, *meant[:i], *meant[i + 1 :]), t.key) for i, (m, t) in enumerate(zip(meant, terms, strict=True))
+    )
+
+
+def _term(term: PodAffinityTerm, namespace: str, labels: dict[str, str]) -> Term:
+    own = () if term.namespace_selector is not None else (namespace,)
+    selector = _narrowed(term.selector, term.match_label_keys, labels, term.mismatch_label_keys)
+    meant = Meant(selector, frozenset(term.namespaces or own), term.namespace_selector)
+    return Term((meant,), term.topology_key)
+
+
+def _spread_term(constraint: SpreadConstraint, namespace: str, labels: dict[str, str]) -> Term:
+    selector = _narrowed(constraint.selector, constraint.match_label_keys, labels)
+    return Term((Meant(selector, frozenset((namespace,))),), constraint.topology_key)
+
+
+def _summed(counts: Counts, ids: Ints, domains: int) -> Ints:
+    """Give the sum of counts by domain, and last that of the nodes that are in none; most nodes count nothing."""
+    sums = np.zeros(domains + 1, np.int64)
+    places = np.flatnonzero(counts)
+    np.add.at(sums, ids[places], counts[places])
+    return sums
 
 
 def _held(attached: tuple[ClaimMount, ...], mounts: MountTerms | None, devices: tuple[DeviceTerm, ...]) -> TaskTerms:

@@ -33,6 +33,7 @@ from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
 from tenure.clusters.kubernetes.read.storage import node_drivers_of
+from tenure.clusters.kubernetes.read.term_bounds import TermBounds
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
@@ -168,6 +169,7 @@ class Observer:
         self._retry = _Retries()
         self._namespaces = Namespaces((), {})
         self._names = WorkloadNames()
+        self._terms = TermBounds()
         self._standing = StandingWorkloads()
         self._number = 0
         self._looked_at: set[str] | None = None
@@ -285,6 +287,7 @@ class Observer:
         """
         rules = nodes, self._queues, self._objects("namespaces").version, self.devices.served
         changed: Iterable[GroupKey] = self._names.renew(self._made, self._renewed)
+        changed = {*changed, *self._terms.renew(self._names.named, changed, len(nodes))}
         is_anew = rules != self._rules
         if is_anew:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
@@ -307,6 +310,7 @@ class Observer:
         return (
             not made.problems
             and own.queue != UNKNOWN
+            and not self._terms.is_looked_at(own)
             and _on_nodes(made, nodes) is made
             and all(task.nominated is None and task.notice is None for task in tasks)
             and all(pod.gpu_usage is None and pod.task.nominated is None for pod in made.pods)
@@ -540,7 +544,7 @@ class Observer:
             found = [self._mended(made, wrong[n]) if n in wrong else made for n, made in enumerate(found)]
             still = self._wrong(found, nodes)
             found = [held(made, still[n].message) if n in still else made for n, made in enumerate(found)]
-        found = self._without_unknown_resources(found, nodes)
+        found = self._terms.within(self._without_unknown_resources(found, nodes))
         return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
 
     def _without_unknown_resources(
