@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watch
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
+from tenure.clusters.kubernetes.cache import pod_records, pod_specs
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
 from tenure.clusters.kubernetes.read import eviction_log, term_bounds
@@ -385,6 +387,23 @@ def test_resources_that_nobody_has_cost_no_row_for_each_pod():
     assert len(session_of(seen.cluster).nodes.resources) < 40
     assert decide(seen) == {"fine"}
     assert any("no node has" in text for text in by_name(seen)["greedy-9"].tasks[0].spec.unsupported)
+
+
+def test_pods_that_are_gone_leave_little_behind(monkeypatch):
+    """Each has another spec, other labels and annotations, as large as may be: what is kept of them is bounded."""
+    monkeypatch.setattr(pod_specs, "MOST_REMEMBERED", 1 << 20)
+    monkeypatch.setattr(pod_records, "MOST_SHARED", 1 << 20)
+    reader = pod_records.PodReader()
+    tracemalloc.start()
+    for number in range(200):
+        tolerations = [{"key": f"{number}-{n}-{'x' * 300}", "operator": "Exists"} for n in range(100)]
+        annotations = {f"tenure.dev/x{n}": f"{number}" + "x" * 4000 for n in range(60)}
+        labels = {f"l{n}": f"{number}" + "x" * 50 for n in range(100)}
+        record = reader.read(pod("p", tolerations=tolerations, annotations=annotations, labels=labels))
+        assert sum(map(len, record.annotations.values())) <= pod_records.MOST_KEPT_TEXT
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 12 << 20
 
 
 def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():

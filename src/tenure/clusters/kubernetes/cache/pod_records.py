@@ -97,6 +97,7 @@ class PodReader:
         self.owners_of: Callable[[tuple[str, str], OwnerLink | None], OwnerChain] = lambda _, __: NO_OWNER
         self.kinds: WorkloadKinds = built_in_kinds()
         self._maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._size = 0
 
     def read(self, pod: ApiPod, known: Seal | None = None) -> PodRecord | None:
         """Give the record of a pod; None for one that holds nothing and waits for nothing any more.
@@ -249,14 +250,27 @@ class PodReader:
         """Give an equal mapping that is there already; of labels that differ from pod to pod, not too many."""
         if not mapping:
             return _NONE
-        if len(self._maps) > _MOST_MAPS:
+        key = tuple(mapping.items())
+        known = self._maps.get(key)
+        if known is not None:
+            return known
+        self._size += _length(mapping)
+        if len(self._maps) > _MOST_MAPS or self._size > MOST_SHARED:
             self._maps.clear()
-        return self._maps.setdefault(tuple(mapping.items()), mapping)
+            self._size = 0
+        self._maps[key] = mapping
+        return mapping
 
 
 _MOST_MAPS = 20_000
+MOST_SHARED: Final = 1 << 25
+"""Characters of labels and annotations that are kept to be shared."""
+
 _MOST_KEPT = 64
 """Annotations of a pod that are kept."""
+
+MOST_KEPT_TEXT: Final = 16_384
+"""Characters of the annotations of a pod that are kept."""
 
 _OF_OWNERS = frozenset({"", DAEMON, BARE})
 """What follows from a pod's owners, who may be changed while it runs."""
@@ -398,9 +412,24 @@ def _kept_annotations(annotations: dict[str, str]) -> dict[str, str]:
     found = {
         k: v for k, v in annotations.items() if k.startswith(_READ) and k not in keys.WRITTEN and len(v) <= MOST_TEXT
     }
-    if len(found) > _MOST_KEPT:
-        found = dict(sorted(found.items())[:_MOST_KEPT])
+    if len(found) > _MOST_KEPT or _length(found) > MOST_KEPT_TEXT:
+        found = _beginning(found)
     return {k: v for k, v in found.items() if not k.endswith(_SEALED)}
+
+
+def _beginning(annotations: dict[str, str]) -> dict[str, str]:
+    """Give as many annotations as are kept of a pod that has more, in the order of their keys."""
+    found, left = {}, MOST_KEPT_TEXT
+    for key, text in sorted(annotations.items())[:_MOST_KEPT]:
+        left -= len(key) + len(text)
+        if left >= 0:
+            found[key] = text
+    return found
+
+
+def _length(mapping: dict[str, str]) -> int:
+    """Give how many characters labels or annotations have."""
+    return sum(map(len, mapping)) + sum(map(len, mapping.values()))
 
 
 def _sane(own: dict[str, str], said: ObjectText) -> dict[str, str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.api import ApiPod, ApiPodSpec
-from tenure.clusters.kubernetes.bounded import brief
+from tenure.clusters.kubernetes.bounded import MOST_PROBLEMS, brief
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.entries import EntryValues
 from tenure.model.expand import Expander
@@ -21,6 +21,9 @@ from tenure.model.workload import TaskSpec
 
 MOST_KNOWN = 50_000
 """So many distinct specs are remembered; then all are forgotten, and read again as they come."""
+
+MOST_REMEMBERED: Final = 1 << 26
+"""Bytes of distinct specs and labels that are remembered: pods may come and go without end, each with others."""
 
 MOST_BYTES: Final = 65_536
 """A pod's spec that is longer, as JSON and without what decides nothing, is not read but for what it holds."""
@@ -67,7 +70,7 @@ class PodDemandTable:
     def __init__(self) -> None:
         self._by_bytes: dict[bytes, PodDemand] = {}
         self._by_labels: dict[tuple[bytes, Pairs], PodDemand] = {}
-        self._labels: dict[Pairs, Pairs] = {}
+        self._size = 0
 
     def of(self, pod: ApiPod) -> PodDemand:
         """Give what a pod asks for, its labels included."""
@@ -75,10 +78,14 @@ class PodDemandTable:
         labels = tuple(sorted((pod.metadata.labels or {}).items()))
         known = self._by_labels.get((key, labels))
         if known is None:
-            if len(self._by_labels) >= MOST_KNOWN:
+            self._size += sum(len(name) + len(value) for name, value in labels)
+            bare = self._by_bytes.get(key)
+            if bare is None:
+                self._size += len(key)
+            if len(self._by_labels) >= MOST_KNOWN or self._size > MOST_REMEMBERED:
                 self._by_labels.clear()
                 self._by_bytes.clear()
-            bare = self._by_bytes.get(key)
+                self._size = 0
             if bare is None:
                 bare = self._by_bytes[key] = _total(key)
             known = self._by_labels[key, labels] = _labelled(bare, labels)
@@ -198,10 +205,12 @@ def _parts(container: Any, *names: str) -> dict[str, Any]:
 
 def _unreadable(report: ProblemReport, asked: dict[str, Any]) -> PodDemand:
     """Keep what could be read: such a pod is not placed, but where it is placed already it holds its room."""
-    problems = tuple(f"{path_text(path)}: {message}" for path, message in report.problems)
+    problems = [f"{path_text(path)}: {message}" for path, message in report.problems[:MOST_PROBLEMS]]
+    if len(report.problems) > MOST_PROBLEMS:
+        problems.append("more of the spec cannot be read")
     kept = {name: value for name, value in asked.items() if value is not BAD}
     unsupported = (*kept.pop("unsupported", ()), "a spec that cannot be read")
-    return PodDemand(_bounded(TaskSpec(**kept, unsupported=unsupported)), None, problems)
+    return PodDemand(_bounded(TaskSpec(**kept, unsupported=unsupported)), None, tuple(problems))
 
 
 def _labelled(asked: PodDemand, labels: Pairs) -> PodDemand:
