@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+
+from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
@@ -24,3 +27,30 @@ def test_telling_of_many_at_once_takes_time_in_proportion(plane):
     events.stop(0.0)
     assert many < 20 * few, (few, many)
     assert events.dropped >= 8 * MOST_WAITING
+
+
+class Waiting:
+    """Stands for an API server that takes events from a moment on; it keeps of which namespaces they were."""
+
+    def __init__(self):
+        self.opened = threading.Event()
+        self.namespaces = []
+
+    def create(self, _path, body):
+        self.opened.wait()
+        self.namespaces.append(body["metadata"]["namespace"])
+
+
+def test_who_says_very_much_silences_itself_alone():
+    """What is dropped is of the namespace of which most waits, and the others do not wait behind all of that."""
+    client = Waiting()
+    events = Events(client, "test")
+    for number in range(2 * MOST_WAITING):
+        events.tell(Subject("v1", "Pod", "evil", f"p-{number}", ""), "Invalid", "It is not well.")
+        if number % 100 == 0:
+            events.tell(Subject("v1", "Pod", "honest", f"p-{number}", ""), "Started", "All of its core is bound.")
+    client.opened.set()
+    wait_until(lambda: client.namespaces.count("honest") == MOST_WAITING // 50, "what others say is lost")
+    assert client.namespaces.count("evil") < 2 * client.namespaces.count("honest")
+    assert events.dropped <= MOST_WAITING + MOST_WAITING // 50
+    events.stop(0.0)

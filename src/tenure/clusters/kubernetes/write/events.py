@@ -12,7 +12,7 @@ from tenure.clusters.kubernetes.client.leader import NotLeaderError, format_micr
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 
 MOST_WAITING = 2000
-"""So many events may wait to be written; then the oldest are dropped."""
+"""So many events may wait to be written; then the oldest of the namespace of which most wait is dropped."""
 
 SAME_SECONDS = 600.0
 """The same event of the same object is written once in so long."""
@@ -36,6 +36,45 @@ class Subject(NamedTuple):
     uid: str
 
 
+class WaitingEvents:
+    """The events that wait to be written: namespaces take turns, so that none waits for all that is said of another."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, deque[dict[str, Any]]] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Give how many there are."""
+        return self._count
+
+    def add(self, body: dict[str, Any]) -> None:
+        """Let one wait."""
+        with self._lock:
+            self._by_namespace.setdefault(body["metadata"]["namespace"], deque()).append(body)
+            self._count += 1
+
+    def take(self) -> dict[str, Any]:
+        """Take the oldest of the namespace whose turn it is; there has to be one."""
+        with self._lock:
+            namespace = next(iter(self._by_namespace))
+            listed = self._by_namespace.pop(namespace)
+            body = listed.popleft()
+            if listed:
+                self._by_namespace[namespace] = listed  # behind the others
+            self._count -= 1
+            return body
+
+    def drop(self) -> None:
+        """Drop the oldest of the namespace of which most wait."""
+        with self._lock:
+            namespace = max(self._by_namespace, key=lambda name: len(self._by_namespace[name]))
+            self._by_namespace[namespace].popleft()
+            if not self._by_namespace[namespace]:
+                del self._by_namespace[namespace]
+            self._count -= 1
+
+
 class Events:
     """The writer of events, in a thread of its own, so that nothing waits for it."""
 
@@ -46,7 +85,7 @@ class Events:
         self.instance = instance
         self.dropped = 0
         self._wall = wall
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._waiting = WaitingEvents()
         self._told: dict[tuple[Subject, str, str], float] = {}
         self._most_told = MOST_WAITING
         self._there = threading.Event()
@@ -66,9 +105,9 @@ class Events:
             self._most_told = max(MOST_WAITING, 2 * len(self._told))  # so that looking through them stays rare
         self._told[key] = now
         if len(self._waiting) >= MOST_WAITING:
-            self._waiting.popleft()
+            self._waiting.drop()
             self.dropped += 1
-        self._waiting.append(self._body(subject, reason, note, is_warning=is_warning))
+        self._waiting.add(self._body(subject, reason, note, is_warning=is_warning))
         self._there.set()
 
     def stop(self, seconds: float = 2.0) -> None:
@@ -106,7 +145,7 @@ class Events:
             self._there.wait()
             self._there.clear()
             while self._waiting and not self._stopped:
-                body = self._waiting.popleft()
+                body = self._waiting.take()
                 try:
                     self.client.create(
                         f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body
