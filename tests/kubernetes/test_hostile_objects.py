@@ -15,7 +15,7 @@ from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
 from tenure.clusters.kubernetes.cache import pod_records, pod_specs
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log, term_bounds
+from tenure.clusters.kubernetes.read import eviction_log, observe, term_bounds
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
@@ -404,6 +404,31 @@ def test_pods_that_are_gone_leave_little_behind(monkeypatch):
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 12 << 20
+
+
+def test_what_is_wrong_with_what_does_not_change_is_found_out_once(monkeypatch):
+    """It is left out of each cycle as of the first, until what was wrong is right; nothing of it is looked at again."""
+    wrong = [pod(f"wrong-{n}", labels={"tenure.dev/queue": f"q{n}"}) for n in range(3)]
+    unheard = [{"name": "c", "resources": {"requests": {f"example.com/{n}": "1" for n in range(20)}}}]
+    watch = watching(
+        node("n"), pod("fine"), pod("greedy", containers=unheard), *wrong, queues=[thing("default", spec={})]
+    )
+    first, looked = watch.observe(NOW), []
+    checked = observe.check_workloads
+
+    def counted(workloads, queues):
+        looked.extend(w.name for w in workloads)
+        return checked(workloads, queues)
+
+    monkeypatch.setattr(observe, "check_workloads", counted)
+    watch.informers.pods.put(pod("more"))
+    second = watch.observe(NOW + 1)
+    assert set(looked) == {"more"}
+    assert second.left_out == first.left_out
+    assert [left.reason for left in first.left_out] == ["QueueUnknown"] * 3
+    assert all(one is by_name(second)[name] for name, one in by_name(first).items())
+    watch.informers._objects("queues").put(thing("q1", spec={}))
+    assert decide(watch.observe(NOW + 2)) == {"fine", "more", "wrong-1"}
 
 
 def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():

@@ -77,6 +77,17 @@ class LeftOut(NamedTuple):
     message: str
 
 
+class _Judgement(NamedTuple):
+    """What became of a workload as it was made: what is given of it, and what of it is left out."""
+
+    made: ObservedWorkload
+    given: ObservedWorkload
+    left_out: tuple[LeftOut, ...]
+
+
+_LeftOutByName = dict[str, list[LeftOut]]
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A cluster, and what writing to it needs: its workloads by key, with the pods behind their tasks in their order.
@@ -152,6 +163,8 @@ class Observer:
         self._outcomes: tuple[EvictionOutcome, ...] = ()
         self._queue_kinds: dict[str, str] = {}
         self._left_out: list[LeftOut] = []
+        self._judged: dict[str, _Judgement] = {}
+        self._without: dict[str, tuple[ObservedWorkload, frozenset[str], ObservedWorkload]] = {}
         self._outside = Outside()
         self._settling = GroupSettling()
         self.kueue = KueueAdmissions(self._objects)
@@ -209,7 +222,7 @@ class Observer:
             found = [believed(made, self._queues, now) for made in used]
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
-        found = self._sound(found, nodes)
+        found = self._sound(found, nodes, is_all=is_all)
         found, promises = with_promises(found, log, announced, known, now, self._settings.nomination_timeout)
         queues = self._with_unknown([made.workload for made in found])
         if is_all:
@@ -291,6 +304,7 @@ class Observer:
         is_anew = rules != self._rules
         if is_anew:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
+            self._judged = {}
             self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
             self._resources = self._known_resources(nodes)
         names = self._standing.renew(self._names.named, changed, lambda fresh: self._are_plain(fresh, known), known)
@@ -531,27 +545,45 @@ class Observer:
         """Give all workloads by name, without tasks on nodes that are not there."""
         return [_on_nodes(made, nodes) for made in sorted(self._names.named.values(), key=_BY_KEY)]
 
-    def _sound(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> list[ObservedWorkload]:
-        """Leave what the engine must not be given: what runs of it stays charged and evictable, what waits waits."""
+    def _sound(self, found: list[ObservedWorkload], nodes: tuple[Node, ...], *, is_all: bool) -> list[ObservedWorkload]:
+        """Leave what the engine must not be given: what runs of it stays charged and evictable, what waits waits.
+
+        Of what has not changed it is known, unless all have to be looked at together.
+        """
+        known = {} if is_all else self._judged
+        fresh = [made for made in found if (one := known.get(made.workload.key)) is None or one.made is not made]
+        self._judged = {**known, **self._judgements(fresh, nodes)}
+        if len(self._judged) > 2 * len(found) + _FEW:
+            self._judged = {made.workload.key: self._judged[made.workload.key] for made in found}
+        judged = [self._judged[made.workload.key] for made in found]
+        self._left_out = [left for one in judged for left in one.left_out]
+        found = self._terms.within(self._without_unknown_resources([one.given for one in judged]))
+        return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
+
+    def _judgements(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[str, _Judgement]:
+        """Give by name what becomes of workloads that were not looked at as they are now."""
+        if not found:
+            return {}
         for made in found:
             for line in made.problems:
                 self._complain(made, line)
-        found = self._admitted(found)
-        if not found:
-            return found
-        wrong = self._wrong(found, nodes)
+        left_out: dict[str, list[LeftOut]] = {}
+        given = self._admitted(found, left_out)
+        wrong = self._wrong(given, nodes)
         if wrong:
-            found = [self._mended(made, wrong[n]) if n in wrong else made for n, made in enumerate(found)]
-            still = self._wrong(found, nodes)
-            found = [held(made, still[n].message) if n in still else made for n, made in enumerate(found)]
-        found = self._terms.within(self._without_unknown_resources(found, nodes))
-        return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
+            given = [self._mended(made, wrong[n], left_out) if n in wrong else made for n, made in enumerate(given)]
+            still = self._wrong(given, nodes)
+            given = [held(made, still[n].message) if n in still else made for n, made in enumerate(given)]
+        return {
+            made.workload.key: _Judgement(made, one, tuple(left_out.get(made.workload.key, ())))
+            for made, one in zip(found, given, strict=True)
+        }
 
-    def _without_unknown_resources(
-        self, found: list[ObservedWorkload], nodes: tuple[Node, ...]
-    ) -> list[ObservedWorkload]:
+    def _without_unknown_resources(self, found: list[ObservedWorkload]) -> list[ObservedWorkload]:
         """Bound how many resources that nobody has are asked for in a namespace: each costs a row of every table."""
-        known = self._known_resources(nodes)
+        known = self._resources
+        if len(self._without) > 2 * len(found) + _FEW:
+            self._without.clear()
         heard: dict[str, set[str]] = {}
         kept = []
         for made in found:
@@ -560,9 +592,16 @@ class Observer:
                 names = heard.setdefault(made.workload.namespace, set())
                 names.update(sorted(unheard - names)[: max(0, MOST_UNKNOWN - len(names))])
                 if not unheard <= names:
-                    made = without_resources(made, unheard - names)  # noqa: PLW2901
+                    made = self._reduced(made, frozenset(unheard - names))  # noqa: PLW2901
             kept.append(made)
         return kept
+
+    def _reduced(self, made: ObservedWorkload, names: frozenset[str]) -> ObservedWorkload:
+        """Give a workload without some resources; the same one as before, if it is the same."""
+        known = self._without.get(made.workload.key)
+        if known is None or known[0] is not made or known[1] != names:
+            known = self._without[made.workload.key] = made, names, without_resources(made, names)
+        return known[2]
 
     def _known_resources(self, nodes: tuple[Node, ...]) -> set[str]:
         """Give the resources that a node has, or a queue speaks of."""
@@ -584,29 +623,29 @@ class Observer:
                     wrong.setdefault(order[int(finding.path[1])], finding)
         return wrong
 
-    def _mended(self, made: ObservedWorkload, problem: ClusterFinding) -> ObservedWorkload:
+    def _mended(self, made: ObservedWorkload, problem: ClusterFinding, left_out: _LeftOutByName) -> ObservedWorkload:
         """Give what can be decided about of a workload in which something is wrong."""
-        self._leave_out(made, "QueueUnknown" if problem.path[-1] == "queue" else "Invalid", problem.message)
+        reason = "QueueUnknown" if problem.path[-1] == "queue" else "Invalid"
+        self._leave_out(made, reason, problem.message, left_out)
         if made.workload.scheduler_name != TENURE:
             return held(made, problem.message)
         return salvaged(made, problem.message, self._charged_queue(made))
 
-    def _admitted(self, found: list[ObservedWorkload]) -> list[ObservedWorkload]:
+    def _admitted(self, found: list[ObservedWorkload], left_out: _LeftOutByName) -> list[ObservedWorkload]:
         """Let wait what is for a queue that its namespace may not use; what was bound there stays."""
-        self._left_out = []
         namespaces = self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
         return [
             made
             if made.workload.scheduler_name != TENURE
             or namespaces.may_use(made.workload.queue, made.workload.namespace)
-            else self._refused(made)
+            else self._refused(made, left_out)
             for made in found
         ]
 
-    def _refused(self, made: ObservedWorkload) -> ObservedWorkload:
+    def _refused(self, made: ObservedWorkload, left_out: _LeftOutByName) -> ObservedWorkload:
         own = made.workload
         message = f"namespace {own.namespace} may not use queue {own.queue}: its namespaceSelector does not admit it"
-        self._leave_out(made, "QueueRefused", message)
+        self._leave_out(made, "QueueRefused", message, left_out)
         if charged(made.pods):
             return without_waiting(made)
         return salvaged(made, message, self._charged_queue(made))
@@ -627,10 +666,10 @@ class Observer:
             first = made.pods[0]
             self.informers.findings.tell("Pod", api.Meta(first.name, first.namespace, first.uid), message)
 
-    def _leave_out(self, made: ObservedWorkload, reason: str, message: str) -> None:
+    def _leave_out(self, made: ObservedWorkload, reason: str, message: str, left_out: _LeftOutByName) -> None:
         self._complain(made, message)
         waiting = tuple(p for p in made.pods if p.task.phase is Phase.PENDING and p.scheduler == TENURE)
-        self._left_out.append(LeftOut(waiting, reason, message))
+        left_out.setdefault(made.workload.key, []).append(LeftOut(waiting, reason, message))
 
     def _objects(self, name: str) -> ObjectStore:
         return self.informers.objects.get(name) or _NO_OBJECTS
@@ -700,6 +739,9 @@ class _Retries:
         """One could be made, or is gone."""
         self._until.pop(group, None)
 
+
+_FEW = 1_000
+"""Workloads beyond which what is known of such as are not looked at any more is forgotten."""
 
 MOST_UNKNOWN = 16
 """Resources that no node and no queue has, of which each namespace may ask for so many."""
