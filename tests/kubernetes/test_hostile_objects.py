@@ -7,7 +7,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from tests.kubernetes.pods import NOW, node, observed, pod, sealed, thing, watching
+from tests.kubernetes.pods import NOW, node, observed, owner, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.api import micros
@@ -429,6 +429,17 @@ def test_what_is_wrong_with_what_does_not_change_is_found_out_once(monkeypatch):
     assert all(one is by_name(second)[name] for name, one in by_name(first).items())
     watch.informers._objects("queues").put(thing("q1", spec={}))
     assert decide(watch.observe(NOW + 2)) == {"fine", "more", "wrong-1"}
+
+
+@pytest.mark.parametrize(("succeeded", "starts"), [(2**31 - 1, {"p-0", "p-1"}), (999, {"p-0", "p-1"}), (997, set())])
+def test_what_an_owner_says_has_succeeded_makes_no_more_tasks_than_it_has_pods(succeeded, starts):
+    """However many that are, and have to start together: those that are gone count as far as they are needed."""
+    job = owner("j", spec={"parallelism": 1000, "completions": 1000}, status={"succeeded": succeeded})
+    pods = [pod(f"p-{n}", owner=("Job", "j", "batch/v1"), annotations={keys.MIN_MEMBER: "1000"}) for n in range(2)]
+    seen = observed(node("n"), *pods, jobs=[job])
+    (workload,) = seen.cluster.workloads
+    assert len(workload.tasks) == 4
+    assert decide(seen) == starts
 
 
 def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():

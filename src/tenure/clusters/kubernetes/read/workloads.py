@@ -26,9 +26,6 @@ HELD = "tenure-held"
 
 ACTIVE = frozenset({Phase.BOUND, Phase.RUNNING})
 PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
-MOST_SUCCEEDED = 10_000
-"""So many tasks that succeeded are stood in for."""
-
 BARE_KIND = "Pod"
 """``ownerKind`` of a pod that nobody recreates."""
 
@@ -441,17 +438,22 @@ def _owner_kind(kind: str, pods: Sequence[PodRecord]) -> str | None:
 
 
 def _with_succeeded(workload: Workload, about: GroupDeclaration) -> Workload:
-    """Let tasks that succeeded count although their pods are gone: as many as the core may need of them."""
+    """Let tasks that succeeded count although their pods are gone: as many as the core may need of them.
+
+    Others stand in for as many as there are pods. How many there were is what the owner says, at the cost of a number;
+    where it says more, fewer tasks have to be there.
+    """
     there = sum(t.phase is Phase.SUCCEEDED for t in workload.tasks)
-    missing = min(about.succeeded - there, (workload.min_member or 0) - 1, MOST_SUCCEEDED)
+    missing = min(about.succeeded - there, (workload.min_member or 0) - 1)
     if missing <= 0:
         return workload
-    ordered = workload.tasks[0].order is not None
+    ordered, stood_in = workload.tasks[0].order is not None, min(missing, len(workload.tasks))
     gone = tuple(
         Task(name=f"{workload.name}-succeeded-{i}", spec=_GONE, phase=Phase.SUCCEEDED, order=0 if ordered else None)
-        for i in range(missing)
+        for i in range(stood_in)
     )
-    return replace(workload, tasks=(*workload.tasks, *gone))
+    core = (workload.min_member or 0) - (missing - stood_in)
+    return replace(workload, tasks=(*workload.tasks, *gone), min_member=core)
 
 
 _GONE = TaskSpec()
