@@ -374,6 +374,21 @@ def test_terms_of_a_namespace_are_bounded_together(monkeypatch, term, most):
     assert decide(watch.observe(NOW + 2)) == {"fine", "greedy-3", "greedy-4"}
 
 
+def test_host_ports_of_a_namespace_are_bounded_together(monkeypatch):
+    """Each of their addresses is counted on all nodes; others keep theirs."""
+    monkeypatch.setattr(term_bounds, "FEWEST_TERMS", 20)
+    monkeypatch.setattr(term_bounds, "MOST_COUNTS", 0)
+
+    def at(address):
+        ports = [{"hostPort": 8000 + n, "hostIP": address} for n in range(20)]
+        return [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "ports": ports}]
+
+    greedy = [pod(f"greedy-{n}", containers=at(f"10.0.0.{n}"), namespace="evil") for n in range(5)]
+    seen = observed(node("n", "90"), pod("fine", containers=at("10.1.0.0")), *greedy)
+    assert decide(seen) == {"fine", "greedy-0", "greedy-1", "greedy-2"}
+    assert session_of(seen.cluster).terms.port.shape[1] == 20 + 20 + 4 * 20
+
+
 def test_resources_that_nobody_has_cost_no_row_for_each_pod():
     """A few of them may be asked for in a namespace, as an autoscaler may know them; the others are not looked at."""
     greedy = [

@@ -1,7 +1,8 @@
 """How many terms towards other pods a namespace may have: each distinct one costs a count for every node.
 
 Affinity, anti-affinity and spread look at pods by terms. A term that many pods share is counted once; one that looks at
-the pods of other namespaces is held against those as well, when they come and go.
+the pods of other namespaces is held against those as well, when they come and go. Host ports, each with its address,
+are counted by node too, in a third of the room.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from operator import add, le
 from typing import Final
 
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.read.workloads import PLACED, ObservedWorkload
 from tenure.engine.terms import Term, terms_of
+from tenure.model.selectors import HostPort
 from tenure.model.workload import Task, TaskSpec, Workload
 
 MOST_COUNTS: Final = 1 << 23
@@ -26,8 +29,10 @@ FEWEST_TERMS: Final = 1024
 MOST_OUTWARD: Final = 1024
 """So many terms of a namespace may look at pods of others."""
 
-Terms = dict[Term, bool]
-"""Terms, and whether each looks at pods of other namespaces."""
+PORTS_FOR_A_TERM: Final = 3
+"""So many host ports take the room of one term."""
+
+Asked = Term | HostPort
 
 
 class TermBounds:
@@ -40,9 +45,10 @@ class TermBounds:
         self._most = FEWEST_TERMS
         self._of: dict[GroupKey, tuple[str, frozenset[int]]] = {}
         self._by_key: dict[str, frozenset[int]] = {}
-        self._numbers: dict[str, dict[Term, int]] = {}
+        self._numbers: dict[str, dict[Asked, int]] = {}
         self._asked: dict[str, Counter[int]] = {}
         self._outward: set[int] = set()
+        self._ports: set[int] = set()
         self._count = 0
         self._groups: dict[str, set[GroupKey]] = {}
         self._over: set[str] = set()
@@ -65,7 +71,7 @@ class TermBounds:
             spaces.add(group[0])
         affected: set[GroupKey] = set()
         for namespace in spaces:
-            is_over = self._is_over(self._asked.get(namespace, ()))
+            is_over = not self.allows(self.counts(self._asked.get(namespace, ())))
             if is_over != (namespace in self._over):
                 (self._over.add if is_over else self._over.discard)(namespace)
                 affected |= self._groups.get(namespace, set())
@@ -86,7 +92,7 @@ class TermBounds:
         self._left_out = {}
         for number, one in sorted(asking, key=lambda entry: _order(entry[1])):
             own, terms = one.workload, self._by_key[one.workload.key]
-            if kept.setdefault(own.namespace, _Kept(self._most, self._outward)).takes(terms):
+            if kept.setdefault(own.namespace, _Kept(self)).takes(terms):
                 continue
             before = left_out.get(own.key)
             reduced = before[1] if before is not None and before[0] is one else _without_terms(one, self._told())
@@ -94,13 +100,19 @@ class TermBounds:
             result[number] = reduced
         return result
 
-    def _is_over(self, terms: Collection[int]) -> bool:
-        return len(terms) > self._most or len(self._outward.intersection(terms)) > MOST_OUTWARD
+    def counts(self, terms: Collection[int]) -> tuple[int, int, int]:
+        """Give how many of some are terms, terms that look at other namespaces, and host ports."""
+        ports = len(self._ports.intersection(terms))
+        return len(terms) - ports, len(self._outward.intersection(terms)), ports
+
+    def allows(self, counts: Iterable[int]) -> bool:
+        """Whether a namespace may have so many of each."""
+        return all(map(le, counts, (self._most, MOST_OUTWARD, PORTS_FOR_A_TERM * self._most)))
 
     def _told(self) -> str:
         return (
-            f"terms towards pods beyond the {self._most} that a namespace may have here, "
-            f"and the {MOST_OUTWARD} that may look at other namespaces"
+            f"terms beyond the {self._most} towards pods that a namespace may have here "
+            f"({MOST_OUTWARD} towards other namespaces), or the {PORTS_FOR_A_TERM * self._most} host ports"
         )
 
     def _leave(self, group: GroupKey) -> None:
@@ -115,6 +127,7 @@ class TermBounds:
         for number in gone:
             del asked[number]
         self._outward -= gone
+        self._ports -= gone
         if not asked:
             del self._asked[group[0]], self._numbers[group[0]], self._groups[group[0]]
         elif len(self._numbers[group[0]]) > 2 * len(asked) + FEWEST_TERMS:
@@ -125,11 +138,14 @@ class TermBounds:
         if not found:
             return
         numbers = self._numbers.setdefault(group[0], {})
-        for term, is_outward in found.items():
+        own = frozenset((workload.namespace,))
+        for term in found:
             if term not in numbers:
                 numbers[term] = self._count
                 self._count += 1
-            if is_outward:
+            if isinstance(term, HostPort):
+                self._ports.add(numbers[term])
+            elif any(meant.among is not None or meant.namespaces != own for meant in term.meant):
                 self._outward.add(numbers[term])
         terms = frozenset(numbers[term] for term in found)
         self._of[group], self._by_key[workload.key] = (workload.key, terms), terms
@@ -140,36 +156,34 @@ class TermBounds:
 class _Kept:
     """The terms of one namespace that are kept."""
 
-    def __init__(self, most: int, outward: AbstractSet[int]) -> None:
-        self._most = most
-        self._outward = outward
+    def __init__(self, bounds: TermBounds) -> None:
+        self._bounds = bounds
         self._known: set[int] = set()
-        self._known_outward = 0
+        self._counts = (0, 0, 0)
 
     def takes(self, terms: AbstractSet[int]) -> bool:
         """Whether these are not too many beside them; then they are kept as well."""
         more = terms - self._known
-        outward = self._known_outward + len(more & self._outward)
-        if more and (len(self._known) + len(more) > self._most or outward > MOST_OUTWARD):
+        terms_too, outward, ports = map(add, self._counts, self._bounds.counts(more))
+        if more and not self._bounds.allows((terms_too, outward, ports)):
             return False
         self._known |= more
-        self._known_outward = outward
+        self._counts = terms_too, outward, ports
         return True
 
 
-def _terms_of(workload: Workload) -> Terms:
+def _terms_of(workload: Workload) -> set[Asked]:
     """Give the terms of a workload; tasks whose specs differ in labels alone ask for the same as a rule."""
     specs: dict[object, TaskSpec] = {}
     for task in workload.tasks:
         spec = task.spec
-        if spec.affinity is not None or spec.spread:
-            specs.setdefault((id(spec.affinity), id(spec.spread), _is_narrowed(spec) and spec.labels), spec)
-    own = frozenset((workload.namespace,))
-    return {
-        term: any(meant.among is not None or meant.namespaces != own for meant in term.meant)
-        for spec in specs.values()
-        for term in terms_of(spec, workload.namespace).all()
-    }
+        if spec.affinity is not None or spec.spread or spec.host_ports:
+            known = id(spec.affinity), id(spec.spread), id(spec.host_ports), _is_narrowed(spec) and spec.labels
+            specs.setdefault(known, spec)
+    found: set[Asked] = set()
+    for spec in specs.values():
+        found.update(terms_of(spec, workload.namespace).all(), spec.host_ports)
+    return found
 
 
 def _is_narrowed(spec: TaskSpec) -> bool:
@@ -196,7 +210,8 @@ def _without_terms(one: ObservedWorkload, told: str) -> ObservedWorkload:
 
 def _reduced(task: Task, told: str) -> Task:
     spec, affinity = task.spec, task.spec.affinity
-    if affinity is None and not spec.spread:
+    if affinity is None and not spec.spread and not spec.host_ports:
         return task
     node_alone = None if affinity is None else replace(affinity, pod=None, pod_anti=None)
-    return replace(task, spec=replace(spec, affinity=node_alone, spread=(), unsupported=(*spec.unsupported, told)))
+    told_too = (*spec.unsupported, told)
+    return replace(task, spec=replace(spec, affinity=node_alone, spread=(), host_ports=(), unsupported=told_too))
