@@ -17,7 +17,6 @@ from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
-from tenure.fairness.start_estimates import in_order_of_service
 from tenure.model.cluster import Cluster
 from tenure.model.modes import mode_of
 from tenure.quota.history import QuotaHistory, QuotaTrack
@@ -146,7 +145,7 @@ def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]])
     """
     states = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0]
     waiting = [w for w in states if any(t.phase in (PENDING, GATED) for t in w.tasks)]
-    starts = estimated_starts(session, in_order_of_service(session, waiting))
+    starts = estimated_starts(session, Fairness(session))
     return [Pending(w.key, (*why_pending(session, w), *obstacles.get(w.key, ())), starts.get(w.key)) for w in waiting]
 
 

@@ -16,6 +16,7 @@ from tenure.engine.run_times import MOST_RUNS, RunTimes
 from tenure.engine.snapshot import session_of
 from tenure.engine.survival import likely_end, likely_runtime
 from tenure.explanation.explain import explain_workload
+from tenure.fairness.current import Fairness
 from tenure.model.check_disruption import check_disruption
 from tenure.model.cluster import FinishedRuns
 from tenure.model.dump import cluster_to_plain
@@ -131,9 +132,8 @@ def test_starts_are_estimated_by_it_only_where_that_is_asked_for():
     """What `plan` prints as ``estimatedStart`` counts on what workloads say alone."""
     waits = [workload(name, of=spec(cpu=4), age=age) for name, age in (("a", 20), ("b", 10))]
     session = session_of(world(running(ran=25), *waits))
-    waiting = [session.workloads[f"default/{name}"] for name in "ab"]
-    assert estimated_starts(session, waiting) == {}
-    likely = estimated_starts(session, waiting, likely=True)
+    assert estimated_starts(session, Fairness(session)) == {}
+    likely = estimated_starts(session, Fairness(session), likely=True)
     assert likely == {"default/a": NOW + 15 * SECOND, "default/b": NOW + (15 + 30) * SECOND}
 
 

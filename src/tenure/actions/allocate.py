@@ -10,12 +10,11 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine.allocation import AllocationPass, InTurn
 from tenure.engine.backfill import Backfill
-from tenure.engine.nominations import BeatableNominations, bound_together, is_whole, overdue
+from tenure.engine.nominations import BeatableNominations, serve_nominations
 from tenure.engine.notices import count_told
 from tenure.engine.order import QueueOrder
-from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
-from tenure.engine.workloads import Demand, TaskState, WorkloadState
+from tenure.engine.workloads import Demand, WorkloadState
 
 
 def allocate(context: Context) -> None:
@@ -33,54 +32,15 @@ def allocate(context: Context) -> None:
 
 
 def bind_nominated(context: Context) -> None:
-    """Bind nominated tasks whose room is there now: a core as a whole, everything else one by one.
-
-    What still cannot be bound and has waited too long is given up.
-    """
-    session = context.session
-    if not session.nodes.waiting:
+    """Bind nominated tasks whose room is there now, and give up those that have waited too long."""
+    if not context.session.nodes.waiting:
         return
-    held = {t.workload for t in session.nominated}
-    for workload in sorted(held, key=lambda w: (-w.priority, w.created_at, w.key)):
-        for group in bound_together(workload):
-            if not is_whole(workload) or (not _bind_together(context, group) and overdue(session, group)):
-                context.give_up(group)
+    for workload, bound, lost in serve_nominations(context.session, context.placer):
+        for task in bound:
+            context.record(task)
+        if lost:
+            context.plan.give_up([(t.workload.key, t.index) for t in lost])
         context.settle(workload)
-
-
-def _bind_together(context: Context, tasks: list[TaskState]) -> bool:
-    session = context.session
-    if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
-        return False
-    with session.scenario() as together:
-        for task in tasks:
-            node, devices = task.nominated, task.nominated_devices
-            session.withdraw(task)
-            found = _room_now(context, task, node, devices)
-            if found is None:
-                return False
-            session.bind(task, node, found)
-        together.keep()
-    for task in tasks:
-        context.record(task)
-    return True
-
-
-def _crowded(session: Session, task: TaskState) -> bool:
-    """Whether its queue has room for it only once others have gone that were told to."""
-    return session.queues.crowded(task.workload.leaf, task.cls.amount_at(task.nominated, session.nodes), counted=True)
-
-
-def _room_now(context: Context, task: TaskState, node: int, devices: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Give the devices on which a task can be bound to a node now: those of its promise, else others; None for none."""
-    session, cls = context.session, task.cls
-    if task.leaving >= 0 or not context.placer.fits_at(task, node):
-        return None
-    free, milli = session.nodes.free_devices(node, bindable=True) if devices else [], cls.milli_on(node)
-    if all(free[d] >= milli for d in devices):
-        return devices
-    others = context.placer.devices(cls, node, bindable=True)
-    return others if len(others) == len(devices) else None
 
 
 class CyclePass(AllocationPass):
@@ -97,7 +57,6 @@ class CyclePass(AllocationPass):
         self.shares = context.fairness.now()
         self.rivals = BeatableNominations(self.session, context.placer, self.shares)
         self._easy = self.session.settings.backfill == "easy"
-        self._how = self._skip_beside if self._easy else self._infeasible
         self._changed: set[int] = set()
         self._first = self._new_order() if self.rivals.workloads else None
         self._begin()
@@ -106,11 +65,11 @@ class CyclePass(AllocationPass):
         """Begin with the first of all; the order is taken up again where it may have to begin several times."""
         if self._easy:
             self.backfill = Backfill(self.session, self.context.endings, self.placer)
-        again = None if self._first is None else self._first.again(self._how, self._changed)
+        again = None if self._first is None else self._first.again(self._known_to_fail, self._changed)
         self.order = self._new_order() if again is None else again
 
     def _new_order(self) -> QueueOrder:
-        return QueueOrder(self.session, self.shares, self._how, self._seek)
+        return QueueOrder(self.session, self.shares, self._known_to_fail, self._seek)
 
     def still_holds(self) -> bool:
         """Whether nothing has changed since the pass but that at most one workload has arrived, behind the others."""
@@ -150,15 +109,6 @@ class CyclePass(AllocationPass):
     def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
         """As in every pass; but while a nomination may be beaten, all workloads are tried."""
         return not self.rivals.workloads and super()._infeasible(workload, step)
-
-    def _skip_beside(self, workload: WorkloadState, step: Demand) -> bool:
-        """Whether it is known not to fit, once it is known who was blocked first: who that is, the order decides."""
-        backfill = self.backfill
-        if backfill is None or not backfill.blocked:
-            return False
-        if self._infeasible(workload, step):
-            return backfill.reservation is not None  # who is blocked before may still be promised a time, in order
-        return backfill.known_to_delay(workload, step)
 
     def _seek(self, entries: list[Entry], position: int) -> int:
         """Skip as above, in one loop over the only leaf that waits: who is blocked there is known without a try."""

@@ -113,6 +113,20 @@ class AllocationPass:
             return True
         return False
 
+    def _known_to_fail(self, workload: WorkloadState, step: Demand) -> bool:
+        """Whether a step need not be tried; with backfilling, once it is known who was blocked first.
+
+        Who that is, the order decides.
+        """
+        backfill = self.backfill
+        if backfill is None:
+            return self._infeasible(workload, step)
+        if not backfill.blocked:
+            return False
+        if self._infeasible(workload, step):
+            return backfill.reservation is not None  # who is blocked before may still be promised a time, in order
+        return backfill.known_to_delay(workload, step)
+
     def _held_back(self, workload: WorkloadState, step: Demand) -> bool:
         """Whether a queue's maximum, or guarantees that must not be borrowed against, forbid the step."""
         return not self.session.queues.admits(workload.leaf, step.amount, fixed=workload.fixed)

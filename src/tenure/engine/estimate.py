@@ -1,23 +1,41 @@
-"""When workloads would start if every running workload ended when it is expected to."""
+"""When workloads would start if every running workload ended when it is expected to, and no others came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Protocol
 
-from tenure.engine.allocation import AllocationPass, InTurn
-from tenure.engine.evictions import going
+from tenure.engine.allocation import AllocationPass
+from tenure.engine.backfill import Backfill, ExpectedReleases
+from tenure.engine.evictions import depart
+from tenure.engine.nominations import serve_nominations
+from tenure.engine.notices import count_told, stand
+from tenure.engine.order import QueueOrder, QueueShares, skip_none
 from tenure.engine.placement import Placer
 from tenure.engine.session import Session
 from tenure.engine.survival import likely_end, likely_runtime
-from tenure.engine.workloads import Demand, TaskState, WorkloadState
+from tenure.engine.waiting import anything_waits
+from tenure.engine.workloads import TERMINATING, Demand, Shape, TaskState, WorkloadState
 
-Release = tuple[int, str, int, list[TaskState]]
-"""Expected end (µs since the epoch), the workload's name, the number of the first task, and those that hold room."""
+
+class PassingShares(Protocol):
+    """Shares of queues while time passes; what makes them stands above the engine."""
+
+    def elapse(self, now: int) -> None:
+        """Count what has been held until ``now`` (µs since the epoch)."""
+
+    def now(self) -> QueueShares:
+        """Give the shares for what is allocated and pending now."""
 
 
 def estimated_starts(
-    session: Session, workloads: Iterable[WorkloadState], most_times: int | None = None, *, likely: bool = False
+    session: Session,
+    fairness: PassingShares,
+    most_waiting: int | None = None,
+    most_times: int | None = None,
+    *,
+    likely: bool = False,
 ) -> dict[str, int]:
     """Give by workload when it would start, in µs since the epoch; workloads with an unknown start are missing.
 
@@ -25,101 +43,188 @@ def estimated_starts(
     ----------
     session
         As things stand; it stays so.
-    workloads
-        Those that wait, in the order in which they are served.
+    fairness
+        The shares by which queues are ordered; time passes for them, so that they serve nothing else afterwards.
+    most_waiting
+        So many of those that wait are looked at, as they are served in order now; who stands behind them is taken to
+        wait on. None: all.
     most_times
-        So many times at which something ends are looked at; what starts later counts as unknown. None: all.
+        So many times at which something ends or leaves are looked at; what starts later counts as unknown. None: all.
     likely
         Whether what does not say how long it runs ends as others of its queue did, where that is known.
 
     Notes
     -----
-    All are played out on one future. What runs is released at its expected end; whenever something is, those that wait
-    are served in order, each that fits with its next step, within the max of every queue on its path. It holds its
-    room from then on, until its own expected end if it has one, so that the same room is promised once. With the end of
-    a workload what of it still waits has no start any more. What is nominated starts when what terminates on its nodes
-    has left.
+    All are played out on one future, cycle by cycle, with nothing but what `allocate` does: whenever something ends or
+    has left, promises whose room is there are bound, and those that wait are served in order, beside the reservation
+    where there is one. What starts holds its room until its own expected end, if it has one, and so the same room is
+    promised once. A workload ends as a whole: what of it still waits then has no start any more.
     """
-    waiting = list(workloads)
-    found = {w.key: at for w in waiting if (at := _promised_start(session, w)) is not None}
-    waiting = [w for w in waiting if w.step is not None]
-    placer = Placer(session)
-    ends = [_release(end, [t for t in w.tasks if t.active]) for w, end in _endings(session, likely=likely)]
-    heapify(ends)
     with session.scenario():
-        session.new_epoch()
-        now, times = session.now, 0
-        while waiting:
-            served = EstimatePass(session, placer, waiting, now, ends, likely=likely)
-            served.run()
-            found |= served.starts
-            waiting = [w for w in waiting if w.key not in served.starts]
-            if not ends or times == most_times:
-                break
+        return Future(session, fairness, most_waiting, likely=likely).play(most_times)
+
+
+class Future:
+    """What becomes of a session in which nothing happens but what is expected; all of it is to be undone."""
+
+    def __init__(self, session: Session, fairness: PassingShares, most_waiting: int | None, *, likely: bool) -> None:
+        self.session = session
+        self.fairness = fairness
+        self.likely = likely
+        self.placer = Placer(session)
+        self.endings = ExpectedReleases()
+        self.starts: dict[str, int] = {}
+        self._ends: list[tuple[int, str]] = []
+        for workload in session.workloads.values():
+            if workload.occupied():
+                self._expect_end(workload, likely_end(session, workload) if likely else workload.end_at())
+        for task in sorted(session.leaving, key=lambda t: (t.workload.key, t.index)):
+            stand(session, task)
+            session.refresh(task.workload)
+        if most_waiting is not None:
+            self._look_at_first(most_waiting)
+        self._leaves = [(session.leaves_at(t), t.workload.key, t.index, t) for t in session.leaving if not t.stuck]
+        heapify(self._leaves)
+
+    def _look_at_first(self, most: int) -> None:
+        """Let those wait for nothing that stand behind the first in order; their queues still ask for it."""
+        order = QueueOrder(self.session, self.fairness.now(), skip_none)
+        first: set[WorkloadState] = set()
+        while len(first) < most and (workload := order.next()) is not None:
+            first.add(workload)
+            order.pass_over(workload)
+        for workload in self.session.waiting.all():
+            if workload not in first:
+                self.session.waiting.drop(workload)
+
+    def play(self, most_times: int | None) -> dict[str, int]:
+        """Give when what waits starts; so many times at which something ends or leaves are looked at at most."""
+        self.session.new_epoch()
+        self._serve()
+        times = 0
+        while times != most_times and (self._ends or self._leaves) and self._is_awaited():
             times += 1
-            now = max(now, ends[0][0])
-            over = set()
-            while ends and ends[0][0] <= now:
-                _, key, _, tasks = heappop(ends)
-                over.add(key)
-                for task in tasks:
-                    if task.node >= 0 or task.nominated >= 0:
-                        session.withdraw(task)
-            waiting = [w for w in waiting if w.key not in over]
-    return found
+            self._pass_time(max(self.session.now, min(heap[0][0] for heap in (self._ends, self._leaves) if heap)))
+            self._serve()
+        return self.starts
+
+    def _is_awaited(self) -> bool:
+        return bool(self.session.nominated) or anything_waits(self.session.waiting)
+
+    def _pass_time(self, now: int) -> None:
+        """Let time pass: what ends by then has ended, and what terminates has left."""
+        session = self.session
+        self.fairness.elapse(now)
+        session.journal.set(session, "now", now)
+        while self._ends and self._ends[0][0] <= now:
+            self._end(session.workloads[heappop(self._ends)[1]])
+        while self._leaves and self._leaves[0][0] <= now:
+            task = heappop(self._leaves)[-1]
+            if _terminates(task):
+                self._leave(task)
+                session.refresh(task.workload)  # its replacement contends
+
+    def _end(self, workload: WorkloadState) -> None:
+        """End a workload as a whole: nothing of it runs, terminates or waits any more."""
+        session = self.session
+        self.endings.discard(workload)
+        session.waiting.drop(workload)
+        session.journal.set(workload, "step", None)
+        for task in workload.tasks:
+            if task.stuck:
+                continue
+            if _terminates(task):
+                self._leave(task)
+            session.finish(task)
+
+    def _leave(self, task: TaskState) -> None:
+        """Let a task that terminates leave its node."""
+        if task.leaving >= 0:
+            depart(self.session, task)
+        else:
+            self.session.withdraw(task)
+
+    def _serve(self) -> None:
+        """Do what allocate does at one time: promises first, then all that wait, in order."""
+        session = self.session
+        if session.noticed or session.queues.under_notice:
+            count_told(session)
+        if session.nodes.waiting:
+            for workload, bound, _ in serve_nominations(session, self.placer):
+                self.note_placed(workload, bound)
+        EstimatePass(self).run()
+
+    def note_placed(self, workload: WorkloadState, tasks: list[TaskState]) -> None:
+        """Note that tasks were placed: when the workload starts, when it will end, and what it asks for next."""
+        session = self.session
+        if any(t.node >= 0 for t in tasks):
+            self.starts.setdefault(workload.key, session.now)
+        if workload.started_at is None and workload.root.satisfied(nominated=False):
+            session.journal.set(workload, "started_at", session.now)
+            runs = likely_runtime(session, workload) if self.likely else workload.expected
+            self._expect_end(workload, session.now + runs if runs else None)
+        elif workload.started_at is not None:
+            self.endings.add(workload)
+        session.refresh(workload)
+
+    def _expect_end(self, workload: WorkloadState, end: int | None) -> None:
+        """Note when a workload ends; reservations count on what it says itself alone."""
+        self.endings.add(workload)
+        if end is not None:
+            heappush(self._ends, (end, workload.key))
+
+
+def _terminates(task: TaskState) -> bool:
+    return task.leaving >= 0 or task.phase is TERMINATING
 
 
 class EstimatePass(AllocationPass):
-    """The pass at one time of the future, over those that still wait; notes when each starts, and when it will end."""
+    """The pass at one time of a future: it is over as soon as no step of any shape can find a place."""
 
-    def __init__(
-        self,
-        session: Session,
-        placer: Placer,
-        waiting: list[WorkloadState],
-        now: int,
-        ends: list[Release],
-        *,
-        likely: bool,
-    ) -> None:
-        super().__init__(session, placer)
-        self.order = InTurn(waiting)
-        self.now = now
-        self.ends = ends
-        self.likely = likely
-        self.starts: dict[str, int] = {}
+    def __init__(self, future: Future) -> None:
+        session = future.session
+        super().__init__(session, future.placer)
+        self.future = future
+        if session.settings.backfill == "easy":
+            self.backfill = Backfill(session, future.endings, future.placer)
+        self._open: dict[Shape | None, float] = {}
+        for workload in session.waiting.all():
+            self._note_open(workload)
+
+    def run(self) -> None:
+        """Serve workloads until none can be served any more."""
+        if all(shape is not None and shape.exceeds(self.session.most_room()) for shape in self._open):
+            return
+        self.order = QueueOrder(self.session, self.future.fairness.now(), self._known_to_fail)
+        super().run()
+
+    def _note_open(self, workload: WorkloadState) -> None:
+        """Note the shape of a step that may find a place, with the earliest end of one that has it."""
+        step, expected = workload.step, workload.expected
+        assert step is not None
+        start = self.session.now if workload.started_at is None else workload.started_at
+        end = start + expected if expected else inf
+        self._open[step.shape] = min(end, self._open.get(step.shape, inf))
 
     def _placed(self, workload: WorkloadState, step: Demand) -> None:
-        self.starts[workload.key] = self.now
-        runs = likely_runtime(self.session, workload) if self.likely else workload.expected
-        if runs:
-            heappush(self.ends, _release(self.now + runs, list(step.tasks)))
+        self.future.note_placed(workload, step.tasks)
+        if workload.entry is not None:
+            self._note_open(workload)
 
+    def _refused(self, workload: WorkloadState, step: Demand) -> None:
+        super()._refused(workload, step)
+        if step.shape in self._open and self._is_closed(step.shape):
+            del self._open[step.shape]
+        self.over = not self._open
 
-def _release(end: int, tasks: list[TaskState]) -> Release:
-    return end, tasks[0].workload.key, tasks[0].index, tasks
-
-
-def _promised_start(session: Session, workload: WorkloadState) -> int | None:
-    """When what terminates on the nodes that a workload was promised, and what of it moves, has left.
-
-    None if something is stuck there.
-    """
-    promised = [t for t in workload.tasks if t.nominated >= 0]
-    nodes = {t.nominated for t in promised}
-    if any(session.nodes.awaited[node] for node in nodes):
-        return None
-    leaving = [t for node in nodes for t in session.on_node[node] if going(t, node)]
-    leaving += [t for t in promised if t.leaving >= 0]
-    if not nodes or any(t.stuck for t in leaving):
-        return None
-    return max([session.now, *(session.leaves_at(t) for t in leaving)])
-
-
-def _endings(session: Session, *, likely: bool) -> Iterator[tuple[WorkloadState, int]]:
-    """Give when everything that runs is expected to end, as far as that is known."""
-    for workload in session.workloads.values():
-        if workload.occupied():
-            end = likely_end(session, workload) if likely else workload.end_at()
-            if end is not None:
-                yield workload, end
+    def _is_closed(self, shape: Shape | None) -> bool:
+        """Whether no step of a shape finds a place any more, nor, with a reservation, beside it."""
+        if shape is None or shape.failed == self.session.epoch:
+            return shape is not None
+        backfill = self.backfill
+        return (
+            backfill is not None
+            and backfill.reservation is not None
+            and shape.failed_beside == backfill.serial
+            and self._open[shape] > backfill.reservation.at
+        )

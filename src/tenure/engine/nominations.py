@@ -5,7 +5,7 @@ Source: the specification's section on the cycle, "Nominations are kept".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import add, sub
 from typing import NamedTuple
@@ -91,6 +91,60 @@ def overdue(session: Session, tasks: list[TaskState]) -> bool:
         latest = max([latest, *(t.notice.deadline for t in there if t.notice is not None)])
     grace = max(session.longest_grace(t) for t in tasks)
     return session.now > latest + session.settings.nomination_timeout + grace
+
+
+def serve_nominations(
+    session: Session, placer: Placer
+) -> Iterator[tuple[WorkloadState, list[TaskState], list[TaskState]]]:
+    """Bind nominated tasks whose room is there now: a core as a whole, everything else one by one.
+
+    Gives each workload that holds nominations, in order, with what of it was bound and what lost its nomination,
+    because that had waited too long or would not let the workload run. What it asks for next is not worked out yet.
+    """
+    held = {t.workload for t in session.nominated}
+    for workload in sorted(held, key=lambda w: (-w.priority, w.created_at, w.key)):
+        bound: list[TaskState] = []
+        lost: list[TaskState] = []
+        for group in bound_together(workload):
+            whole = is_whole(workload)
+            if whole and _bind_together(session, placer, group):
+                bound += group
+            elif not whole or overdue(session, group):
+                withdraw(session, group)
+                lost += group
+        yield workload, bound, lost
+
+
+def _bind_together(session: Session, placer: Placer, tasks: list[TaskState]) -> bool:
+    if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
+        return False
+    with session.scenario() as together:
+        for task in tasks:
+            node, devices = task.nominated, task.nominated_devices
+            session.withdraw(task)
+            found = _room_now(placer, task, node, devices)
+            if found is None:
+                return False
+            session.bind(task, node, found)
+        together.keep()
+    return True
+
+
+def _crowded(session: Session, task: TaskState) -> bool:
+    """Whether its queue has room for it only once others have gone that were told to."""
+    return session.queues.crowded(task.workload.leaf, task.cls.amount_at(task.nominated, session.nodes), counted=True)
+
+
+def _room_now(placer: Placer, task: TaskState, node: int, devices: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Give the devices on which a task can be bound to a node now: those of its promise, else others; None for none."""
+    nodes, cls = placer.nodes, task.cls
+    if task.leaving >= 0 or not placer.fits_at(task, node):
+        return None
+    free, milli = nodes.free_devices(node, bindable=True) if devices else [], cls.milli_on(node)
+    if all(free[d] >= milli for d in devices):
+        return devices
+    others = placer.devices(cls, node, bindable=True)
+    return others if len(others) == len(devices) else None
 
 
 def withdraw(session: Session, tasks: Iterable[TaskState]) -> list[TaskNomination]:

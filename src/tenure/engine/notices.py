@@ -63,11 +63,11 @@ def count_told(session: Session) -> None:
         amount = task.cls.amount_at(node, session.nodes)
         for queue in session.queues.path[task.workload.leaf]:
             told[queue] = tuple(map(add, told[queue], amount)) if queue in told else amount
-    session.queues.under_notice = told
+    session.journal.set(session.queues, "under_notice", told)
 
 
 def stand(session: Session, task: TaskState) -> None:
-    """From the next cycle on, a task under notice that has no place to land contends for none until it has gone."""
+    """From the next cycle on, a task that goes and has no place to land contends for none until it has gone."""
     if task.phase is not PENDING or task.leaving < 0 or task.nominated >= 0:
         return
     if task.asks:

@@ -258,7 +258,8 @@ class SessionState:
     def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
         """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""
         if self.nodes.ready[node]:
-            self.foreign = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
+            held = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
+            self.journal.set(self, "foreign", held)
 
     def count_leaving(self, task: TaskState, sign: int, *, now: bool, then: bool) -> None:
         """Count a task that terminates among those that are there, but do not stay."""
