@@ -67,9 +67,9 @@ def test_what_no_move_can_help_says_how_large_the_largest_hole_is():
     assert not played.steps
     (plan,) = played.moves
     assert not plan.feasible
-    assert plan.reason == "even if every movable pod moved, the largest hole is 5 CPUs on b"
+    assert plan.reason == "even if every movable pod moved, the largest hole is 5 cores on b"
     (reason,) = [r for p in played.pending for r in p.reasons if r.code == "NoMoveHelps"]
-    assert "the largest hole is 5 CPUs on b" in reason.message
+    assert "the largest hole is 5 cores on b" in reason.message
 
 
 def test_the_second_of_two_is_told_that_room_is_kept_for_the_first():

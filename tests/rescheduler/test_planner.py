@@ -149,14 +149,14 @@ def test_why_no_move_can_help_says_where_the_largest_hole_is():
     answer = make_room(asked, None)
     assert not answer.feasible
     assert answer.certificate.method == "impossible"
-    assert answer.certificate.reason == "even if every movable pod moved, the largest hole is 5 r0 on node-1"
+    assert answer.certificate.reason == "even if every movable pod moved, the largest hole is 5 of r0 on node-1"
 
 
 def test_moving_makes_no_room_in_all():
     """Every node could be cleared, but there is not enough to be had."""
     asked = problem(kinds=[[4], [1]], free=[[1], [2]], tasks=[(1, 0, 1)] * 3 + [(1, 1, 1)] * 2, asks=[(0, 0, 1)])
     answer = make_room(asked, None)
-    assert answer.certificate.reason == "3 r0 are free on all nodes together, and 4 are needed"
+    assert answer.certificate.reason == "all nodes together have 3 of r0 free; it takes 4 of r0"
 
 
 def hard():

@@ -41,20 +41,21 @@ def test_where_no_moves_help_each_plan_says_what_it_was_for_and_why_not(words, f
     """In units that people use, and without figures that there are not."""
     text = words("reschedule", file, "--drain", "n-0")
     assert (
-        "To cool n-0 (hot-node): no moves cool it enough (impossible). 0.5 CPUs of use "
-        "below hot are free on all nodes together, and 3 are needed." in text
+        "To cool n-0 (hot-node): no moves cool it enough (impossible). All nodes together have "
+        "0.5 cores of use below hot free; it takes 3 cores of use below hot." in text
     )
     assert "To empty n-0 (drain): what is there cannot all be moved off (impossible)." in text
     assert (
-        "For default/big (pending): no moves make room (impossible). 7 CPUs are free on "
-        "all nodes together, and 15 are needed." in text
+        "For default/big (pending): no moves make room (impossible). All nodes together have "
+        "7 cores free; it takes 15 cores." in text
     )
     assert "cost less than —" not in text
 
 
 def test_one_of_a_resource_is_one():
-    assert too_little("pods", 0, 1) == "0 pods are free on all nodes together, and 1 is needed"
-    assert too_little("nvidia.com/gpu", 1000, 2000) == "1 GPU is free on all nodes together, and 2 are needed"
+    assert too_little("pods", 0, 1) == "all nodes together have 0 pods free; it takes 1 pod"
+    assert too_little("nvidia.com/gpu", 1000, 2000) == "all nodes together have 1 GPU free; it takes 2 GPUs"
+    assert too_little("x.io/GPUs", 1, 2) == "all nodes together have 1 of x.io/GPUs free; it takes 2 of x.io/GPUs"
 
 
 def test_a_plan_in_waves_says_which_leave_now_and_the_contender_knows(words):
@@ -95,7 +96,7 @@ def test_why_no_move_helps_says_as_well_what_holds_the_pods_that_run(words, tmp_
         "     tasks: [{name: b-0, node: n-1}]}\n"
     )
     told = words("explain", path, "big")
-    assert "the largest hole is 6 CPUs on n-1; pods held where they are: 1 by budget, 1 by preemptibility" in told
+    assert "the largest hole is 6 cores on n-1; pods held where they are: 1 by budget, 1 by preemptibility" in told
 
 
 PART = """

@@ -71,7 +71,7 @@ def test_explain_tells_of_such_a_pod_why_it_moves_and_of_one_that_waits_what_hel
     assert "it is nominated to n-0" in command("explain", file(), "large")
     fixed = file()
     fixed.write_text(fixed.read_text().replace("ownerKind: ReplicaSet, tasks", "ownerKind: DaemonSet, tasks"))
-    assert "even if every movable pod moved, the largest hole is 5 CPUs on n-0" in command("explain", fixed, "large")
+    assert "even if every movable pod moved, the largest hole is 5 cores on n-0" in command("explain", fixed, "large")
 
 
 def test_a_drain_moves_such_pods_and_says_nothing_of_a_node_that_keeps_them(command, file, tmp_path):

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tenure.engine.nodes import FREE_DEVICES
 from tenure.engine.volume_bound import VolumeShortage
-from tenure.model.resources import GPU
+from tenure.model.readable import amount_with_unit
+from tenure.model.resources import CPU, GPU
 from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
 from tenure.rescheduler.problem.definition import Ints, MoveProblem
 from tenure.rescheduler.problem.utilization import NAME as HEAT
@@ -29,36 +31,35 @@ def _too_large(problem: MoveProblem, cover: CoverBounds) -> str:
     domains = problem.domain[cover.ask.group]
     values = np.unique(domains[domains >= 0]).tolist()
     fit = max((int(np.minimum(cover.most, cover.ask.count)[domains == value].sum()) for value in values), default=0)
-    where, amount, name = _largest_hole(problem, cover)
-    name = name.replace("PUs", "PU") if amount == 1 else name
-    hole = f"the largest hole is {amount:g} {name} on {where}" if where else "no node that it may use has any room"
+    where, room = _largest_hole(problem, cover)
+    hole = f"the largest hole is {room} on {where}" if where else "no node that it may use has any room"
     if fit:
         together = " under one value of its topology" if len(values) > 1 else ""
         hole = f"{min(fit, cover.ask.count)} of {cover.ask.count} would fit at once{together}; {hole}"
     return f"even if every movable pod moved, {hole}"
 
 
-def _largest_hole(problem: MoveProblem, cover: CoverBounds) -> tuple[str, float, str]:
-    """The node with most room for a member, of the resource that is shortest."""
+def _largest_hole(problem: MoveProblem, cover: CoverBounds) -> tuple[str, str]:
+    """The node with most room for a member, and how much it has of the resource that is shortest; none: nothing."""
     scale = _scale(problem)
     emptied = _real(problem).copy()
     np.add.at(emptied.T, problem.node, problem.takes() * scale)
     if not problem.shapes[cover.ask.cls]:  # no device takes such a part of a GPU, however empty it is
-        return "", 0.0, ""
+        return "", ""
     shape = problem.shapes[cover.ask.cls][0]
     usable = np.flatnonzero(problem.allowed[shape] & (problem.domain[cover.ask.group] >= 0))
     if not len(usable):
-        return "", 0.0, ""
+        return "", ""
     asked = problem.ask[shape] * scale
     rows = np.flatnonzero(asked > 0)
     parts = emptied[rows][:, usable] / asked[rows][:, None]
     best = int(usable[parts.min(axis=0).argmax()])
     scarce = int(rows[(emptied[rows, best] / asked[rows]).argmin()])
     name = problem.resources[scarce] if problem.resources else f"resource {scarce}"
-    amount, unit = readable(name, int(emptied[scarce, best]))
+    amount = int(emptied[scarce, best])
     if amount <= 0:
-        return "", 0.0, ""
-    return problem.nodes[best] if problem.nodes else str(best), amount, unit
+        return "", ""
+    return problem.nodes[best] if problem.nodes else str(best), _written(name, amount)
 
 
 def _too_much(problem: MoveProblem) -> str:
@@ -74,7 +75,7 @@ def _too_much(problem: MoveProblem) -> str:
         return ""
     for row in np.flatnonzero(wanted > free).tolist():
         name = problem.resources[row] if problem.resources else f"resource {row}"
-        if name == "free devices":
+        if name == FREE_DEVICES:
             continue
         have = int(np.maximum(_real(problem)[row], 0).sum())
         return too_little(name, have, int(wanted[row] * _scale(problem)[row]))
@@ -83,19 +84,15 @@ def _too_much(problem: MoveProblem) -> str:
 
 def too_little(name: str, have: int, need: int) -> str:
     """Say that all nodes together have less free of a resource than is asked; amounts in units of the node table."""
-    free, unit = readable(name, have)
-    unit = unit.replace("PUs", "PU") if free == 1 else unit
-    asked, _ = readable(name, need)
-    are, needed = ("is" if amount == 1 else "are" for amount in (free, asked))
-    return f"{free:g} {unit} {are} free on all nodes together, and {asked:g} {needed} needed"
+    return f"all nodes together have {_written(name, have)} free; it takes {_written(name, need)}"
 
 
 def too_few(short: VolumeShortage) -> str:
     """Say that nodes, or devices, hold an amount fewer times than it is asked for, whatever moves."""
-    amount, unit = readable(short.resource or GPU, short.amount)
+    amount = _written(short.resource or GPU, short.amount)
     where = "devices" if short.resource is None else "nodes"
     return (
-        f"{where} hold {amount:g} {unit} at one place {short.most:,} times at most, and that is needed {short.asked:,} "
+        f"{where} hold {amount} at one place {short.most:,} times at most, and that is needed {short.asked:,} "
         f"times, with what would have to move"
     )
 
@@ -108,16 +105,10 @@ def _real(problem: MoveProblem) -> Ints:
     return problem.free if problem.real is None else problem.real
 
 
-def readable(name: str, amount: int) -> tuple[float, str]:
-    """Turn an amount of the node table into one for people: whole GPUs, cores, GiB."""
-    if name == GPU:
-        return amount / 1000, "GPUs"
-    if name == "free devices":
-        return float(amount), "GPUs"
-    if name == "cpu":
-        return amount / 1000, "CPUs"
+def _written(name: str, amount: int) -> str:
+    """Write an amount of the node table, in which GPUs come in milli-GPU and wholly free devices in whole ones."""
+    if name == FREE_DEVICES:
+        return amount_with_unit(amount, GPU, milli_gpu=False)
     if name == HEAT:
-        return amount / 1000, "CPUs of use below hot"
-    if name == "memory":
-        return round(amount / 2**30, 2), "GiB of memory"
-    return float(amount), name
+        return f"{amount_with_unit(amount, CPU)} of use below hot"
+    return amount_with_unit(amount, name)
