@@ -13,6 +13,7 @@ from tenure.engine.plan import NextEviction, Pending, Plan, PlanStep, Reason, Re
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import RequeueOutcome
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import GATED, PENDING
@@ -146,7 +147,11 @@ def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]])
     states = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0]
     waiting = [w for w in states if any(t.phase in (PENDING, GATED) for t in w.tasks)]
     starts = estimated_starts(session, Fairness(session))
-    return [Pending(w.key, (*why_pending(session, w), *obstacles.get(w.key, ())), starts.get(w.key)) for w in waiting]
+    following = NextPass(session, Fairness(session).now)
+    return [
+        Pending(w.key, (*why_pending(session, w, following), *obstacles.get(w.key, ())), starts.get(w.key))
+        for w in waiting
+    ]
 
 
 def queue_views(session: Session) -> list[QueueView]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.builders import node
 
+from tenure.explanation.explain import explain_workload
 from tenure.model.duration import parse_time
 from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import DEFAULT_ACTIONS, DisruptionSettings
@@ -19,6 +20,8 @@ _NODE = re.compile(
     r"one node that admits it(?: \(.+?\))? and has (.+?) free(?:, and as much for each of the (\d+) tasks)?"
     r".*?(, or a smaller request)?(?:: no waiting helps|, and that no workload before it takes the room)"
 )
+WAITING = frozenset({"pending", "partly running"})
+HELPED = frozenset({"Nominated", "MadeRoom", "AwaitsNodes", "NextCycle"})
 _WORKLOADS = re.compile(r"default/\w+")
 SMALL = TaskSpec(requests=((CPU, 1),))
 
@@ -148,6 +151,24 @@ def _mode(found, _, match):
     return _settings(found, modes={cause: mode for cause, mode in found.settings.modes.items() if cause != match[1]})
 
 
+def _end_by(found, waiting, match):
+    return [with_workloads(found, {waiting.key}, expected_runtime=parse_time(match[1]) - found.now)]
+
+
+def _higher_priorities(found, waiting, _):
+    highest = max(w.priority for w in found.workloads)
+    found = with_workloads(found, {waiting.key}, priority=highest + 1, preemptible=True)
+    most = max(q.priority for q in found.queues)
+    for name in _path(found, waiting.queue):
+        found = with_queue(found, name, priority=most + 1)
+    return [found]
+
+
+def _nodes_come(found, *_):
+    nodes = tuple(replace(n, awaited_until=None) for n in found.nodes)
+    return [replace(play(found).after, nodes=nodes)]
+
+
 def _no_gates(found, waiting, _):
     tasks = (replace(t, phase=Phase.PENDING) if t.phase is Phase.GATED else t for t in waiting.tasks)
     return [with_workloads(found, {waiting.key}, tasks=tuple(tasks))]
@@ -176,6 +197,11 @@ _SENTENCES = tuple(
         (r"^room for (\d+) more of its tasks", _more_nodes),
         (r"^to wait: from (\S+) on", _wait),
         (r"to wait until (\S+): until then", _wait),
+        (r"^to wait: \w+ is paused until (\S+) at the latest", _wait),
+        (r"^to wait for nodes; from (\S+) on", _wait),
+        (r"^to wait: it is bound as soon as these nodes are there", _nodes_come),
+        (r"^an end by (\S+) \(a shorter expectedRuntime\)", _end_by),
+        (r"^its turn, after \d+ other workloads?, or a higher priority", _higher_priorities),
         (r"^for \w+, a priority above that of (.+)$", _priority),
         (r"^for \w+, preemptible: true on (.+), or the end of (?:it|them)$", _preemptible),
         (r"^for \w+, another preemptionPolicy for the queue of (.+)$", _policy),
@@ -196,6 +222,7 @@ _SENTENCES = tuple(
             lambda found, waiting, _: [with_workloads(found, {waiting.key}, preemption_policy=None)],
         ),
         # of these no single change is meant, or nothing has to be done
+        (r"^its claims, bound to|^its resource claims, and|^to wait until \S+ is ready", None),
         (r"^for \w+, (?:more room|free room|other queues that hold|less usage|other victims|nothing:|a higher)", None),
         (
             r"^for \w+, a shorter runtime|^another node|^room for all|^room for its task|^to wait: |^the next cycle",
@@ -212,3 +239,40 @@ def tried(found, waiting, said):
         if match:
             return [] if apply is None else apply(found, waiting, match)
     raise AssertionError(f"no test does what this says: {said!r}")
+
+
+def obstacles(reasons):
+    """What stands in the way, each as specific as a sentence about it is."""
+    found = set()
+    for reason in reasons:
+        n = reason.numbers
+        if reason.code == "ShieldedVictims":
+            found |= {(reason.code, n["cause"], e["shield"], e["workload"]) for e in n["shields"]}
+        else:
+            found.add((reason.code, n.get("queue"), n.get("resource"), n.get("cause")))
+    return found
+
+
+def placed(played):
+    """Tasks that a plan places, and whether they are bound: what is promised room may be bound instead."""
+    return {(s.workload, s.task, s.action) for s in played.steps if s.action in {"bind", "nominate"}}
+
+
+def try_all(found, first, item):
+    """Do what each sentence says that a workload is told, alone; gives the sentences of which that could be done.
+
+    What each names is gone then, or the workload, or another that comes before it, starts.
+    """
+    told = explain_workload(first, item) if any(p.workload == item.key for p in first.pending) else None
+    if told is None or told.state not in WAITING:
+        return []
+    done = []
+    for said in told.helps:
+        for changed in tried(found, item, said):
+            second = play(changed)
+            then = explain_workload(second, next(w for w in changed.workloads if w.key == item.key))
+            starts = then.state not in WAITING or HELPED & {r.code for r in then.reasons}
+            gone = obstacles(told.reasons) - obstacles(then.reasons)
+            assert starts or gone or placed(second) - placed(first), (item.key, said, then.reasons)
+            done.append(said)
+    return done

@@ -55,7 +55,7 @@ def test_it_says_which_node_it_waits_for_and_what_helps():
     (reason,) = story.reasons
     assert (reason.code, reason.numbers["nodes"]) == ("AwaitsNodes", ["new"])
     assert story.estimated_start is None, "when it comes is not known"
-    assert story.helps == ("to wait for nodes; from 2027-01-15T08:01:00Z on, other workloads may be evicted for it",)
+    assert story.helps == ("to wait: it is bound as soon as these nodes are there",)
 
 
 def test_capacity_to_come_counts_for_no_share():

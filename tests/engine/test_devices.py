@@ -20,7 +20,9 @@ from tenure.engine.device_selector_form import DeviceSelectorError
 from tenure.engine.device_selectors import CompiledSelector, compiled
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.reasons import why_pending
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.device_manifests import DeviceTaintRule, taint_rule_from, tainted
 from tenure.model.device_uses import with_device_uses
@@ -195,7 +197,7 @@ def test_claims_that_take_long_take_it_from_their_own_namespace():
     began = time.process_time()
     session = session_of(found)
     plan = Scheduler(session).cycle(NOW)
-    reason = why_pending(session, session.workloads["evil/hard-0"])
+    reason = why_pending(session, session.workloads["evil/hard-0"], NextPass(session, Fairness(session).now))
     assert time.process_time() - began < 15
     assert [s.task for s in plan.steps] == ["w"]
     assert "50,000 combinations" in str(reason)
@@ -235,7 +237,7 @@ def test_selectors_that_take_long_take_it_from_their_own_namespace():
     session = session_of(found)
     scheduler = Scheduler(session)
     plan = scheduler.cycle(NOW)
-    reason = why_pending(session, session.workloads["evil/hard-0"])
+    reason = why_pending(session, session.workloads["evil/hard-0"], NextPass(session, Fairness(session).now))
     assert time.process_time() - began < 20
     assert [s.task for s in plan.steps] == ["w"]
     assert "only so much of that is done in one cycle" in str(reason)
@@ -395,7 +397,8 @@ def test_what_a_claim_has_stays_its_own_whatever_becomes_of_its_slice(slices):
     session = session_of(found)
     assert not audit(session)
     if not steps:
-        reason = why_pending(session, session.workloads["default/w2"])[0].message
+        following = NextPass(session, Fairness(session).now)
+        reason = why_pending(session, session.workloads["default/w2"], following)[0].message
         assert "it waits for resource claim new: no node has 1 device of class gpu" in reason
     again = cluster([local("n0", device("a"))], claims, [workload("w1", "old", node="n0"), workload("w2", "new")])
     assert not planned(again), "a device that is published again is given out twice"
@@ -505,7 +508,8 @@ def test_a_claim_that_is_missing_or_of_no_class_is_a_reason():
         "w1": ["resource claim none, which is not there"],
         "w2": ["resource claim one: there is no device class gpu"],
     }
-    codes = {w.model.name: [r.code for r in why_pending(session, w)] for w in session.workloads.values()}
+    following = NextPass(session, Fairness(session).now)
+    codes = {w.model.name: [r.code for r in why_pending(session, w, following)] for w in session.workloads.values()}
     assert codes == {"w1": ["DevicesNotReady"], "w2": ["DevicesNotReady"]}
 
 

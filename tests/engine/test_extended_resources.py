@@ -12,7 +12,9 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
 from tenure.engine.reasons import why_pending
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
+from tenure.fairness.current import Fairness
 from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClass, ExactDevices
 from tenure.model.extended_resources import OF_CLASS, served_by
@@ -64,7 +66,7 @@ def test_devices_that_claims_have_are_not_there_for_the_resource():
     made = mixed([asking("a", 2)], plugin=0, claims=claims)
     assert not planned(made)
     session = session_of(made)
-    reason = why_pending(session, session.workloads["default/a"])[0]
+    reason = why_pending(session, session.workloads["default/a"], NextPass(session, Fairness(session).now))[0]
     assert reason.code == "NoNodeFits"
     assert f"it waits for {RESOURCE}, which is given out by claims: on no node are 2 devices of class gpu free" in (
         reason.message

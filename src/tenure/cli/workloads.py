@@ -35,11 +35,14 @@ def workloads(form: str, watch: bool, only: str | None, inside: str | None, wher
 
 def _rows(cluster: Cluster) -> list[dict[str, Any]]:
     from tenure.engine.reasons import why_pending  # noqa: PLC0415
+    from tenure.engine.reserved_start import NextPass  # noqa: PLC0415
     from tenure.engine.snapshot import session_of  # noqa: PLC0415
+    from tenure.fairness.current import Fairness  # noqa: PLC0415
     from tenure.model.duration import format_duration  # noqa: PLC0415
     from tenure.model.workload import Phase  # noqa: PLC0415
 
     session = session_of(cluster)
+    following = NextPass(session, Fairness(session).now)
     rows = []
     for key, state in sorted(session.workloads.items()):
         if state.leaf < 0:
@@ -49,7 +52,7 @@ def _rows(cluster: Cluster) -> list[dict[str, Any]]:
         running = counts[Phase.RUNNING] + counts[Phase.BOUND]
         waits = counts[Phase.PENDING] + counts[Phase.GATED]
         ran = None if state.started_at is None else max(0, cluster.now - state.started_at) // 1_000_000 * 1_000_000
-        why = "; ".join(r.message for r in why_pending(session, state)) if waits else ""
+        why = "; ".join(r.message for r in why_pending(session, state, following)) if waits else ""
         rows.append(
             {
                 "workload": key,

@@ -20,6 +20,7 @@ from tenure.engine.evictions import going
 from tenure.engine.labels import reached
 from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.session import Session
 from tenure.engine.volume_reasons import tied_by_volumes
 from tenure.engine.workloads import GATED, PENDING, Demand, SubgroupState, TaskState, WorkloadState
@@ -36,8 +37,8 @@ BESIDE_OTHERS: Final = "affinity to other tasks, spread or host ports"
 """The obstacle of nodes that refuse a task for what else is placed there, or elsewhere."""
 
 
-def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]:
-    """Give the reasons why a workload that has tasks to place waits."""
+def why_pending(session: Session, workload: WorkloadState, following: NextPass) -> tuple[Reason, ...]:
+    """Give the reasons why a workload that has tasks to place waits; ``following`` is asked where it would fit."""
     nominated = [t for t in workload.tasks if t.nominated >= 0]
     if nominated:
         return (_nominated(session, nominated),)
@@ -55,16 +56,22 @@ def why_pending(session: Session, workload: WorkloadState) -> tuple[Reason, ...]
     if step is None:
         return (_no_step(workload),)
     found = [*_queue_reasons(session, workload, step), *_node_reasons(session, workload, step)]
-    return tuple(found) or (_fits_after_all(session),)
+    return tuple(found) or (_fits_after_all(session, workload, step, following),)
 
 
-def _fits_after_all(session: Session) -> Reason:
+def _fits_after_all(session: Session, workload: WorkloadState, step: Demand, following: NextPass) -> Reason:
     if "allocate" not in session.settings.actions:
         text = "it fits if none before it takes the room; allocate, which places all in order, is not among the actions"
         return Reason("AllocateIdle", text)
-    if session.settings.backfill == "easy":
-        return Reason("Reserved", "it fits, but it would delay an earlier workload that has a reservation")
-    return Reason("NextCycle", "it fits now that other workloads were placed or evicted; the next cycle places it")
+    if following.places(workload):
+        return Reason("NextCycle", "it fits now that other workloads were placed or evicted; the next cycle places it")
+    if following.reserved is not None and following.reserved.workload is not workload:
+        first, at = following.reserved.workload.key, format_time(following.reserved.at)
+        text = f"it fits, but it would delay {first}, which has a reservation from {at} on"
+        return Reason("Reserved", text, {"workload": first, "from": at})
+    there, requests = int((~session.nodes.outside).sum()), dict(step.tasks[0].cls.spec.requests)
+    numbers = {"nodes": there, "failed": {}, "requests": requests}
+    return Reason("NoNodeFits", "it fits, but in the next cycle workloads before it take the room", numbers)
 
 
 def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
@@ -72,11 +79,13 @@ def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     if coming:
         return _awaits(session, [session.nodes.nodes[node] for node in coming])
     where = sorted({session.nodes.names[t.nominated] for t in tasks})
+    unready = sorted({session.nodes.names[t.nominated] for t in tasks if not session.nodes.ready[t.nominated]})
     leaves = sorted({session.nodes.names[t.leaving] for t in tasks if t.leaving >= 0})
-    held = any(t.leaving < 0 for t in tasks) or _others_leave(session, tasks)
-    awaited = [f"it has not ended on {_listed(leaves)} yet"] * bool(leaves) + ["the room there is not free yet"] * held
+    held = _others_leave(session, tasks) or (not unready and any(t.leaving < 0 for t in tasks))
+    awaited = [f"it has not ended on {_listed(leaves)} yet"] * bool(leaves)
+    awaited += [f"{_listed(unready)} is not ready"] * bool(unready) + ["the room there is not free yet"] * held
     text = f"it is nominated to {_listed(where)}; {', and '.join(awaited)}"
-    numbers = {"nodes": where, "tasks": len(tasks), "leaves": leaves, "held": held}
+    numbers = {"nodes": where, "tasks": len(tasks), "leaves": leaves, "held": held, "unready": unready}
     return Reason("Nominated", text, numbers)
 
 

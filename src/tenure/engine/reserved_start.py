@@ -7,7 +7,8 @@ from then on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -76,19 +77,45 @@ def reserved_start(
     session: Session, placer: Placer, shares: QueueShares, endings: ExpectedReleases | None
 ) -> ReservedStart | None:
     """Give the reservation as things stand; None where there is none, or it holds without backfilling."""
-    if session.settings.backfill != "easy":
-        return None
+    return None if session.settings.backfill != "easy" else _next_pass(session, placer, shares, endings)[0]
+
+
+class NextPass:
+    """The next pass of allocate, as far as it is known now; played once it is first asked about."""
+
+    def __init__(self, session: Session, shares: Callable[[], QueueShares]) -> None:
+        self.session = session
+        self._shares = shares
+
+    def places(self, workload: WorkloadState) -> bool:
+        """Whether something of a workload is placed in it."""
+        return workload in self._found[1]
+
+    @property
+    def reserved(self) -> ReservedStart | None:
+        """The reservation that it makes, if there is one."""
+        return self._found[0]
+
+    @cached_property
+    def _found(self) -> tuple[ReservedStart | None, frozenset[WorkloadState]]:
+        return _next_pass(self.session, Placer(self.session), self._shares(), None)
+
+
+def _next_pass(
+    session: Session, placer: Placer, shares: QueueShares, endings: ExpectedReleases | None
+) -> tuple[ReservedStart | None, frozenset[WorkloadState]]:
+    """Play a pass over all that wait: the reservation that it makes, and the workloads of which it places something."""
     with session.scenario():
         session.new_epoch()
         found = ScenarioPass(session, placer, None, (), endings)
         found.begin(shares, None)
         found.run()
         backfill = found.backfill
-        assert backfill is not None
-        if backfill.reservation is None:
+        if backfill is not None and backfill.reservation is None:
             backfill.promise_first()
-    if backfill.reservation is None:
-        return None
+        placed = frozenset(t.workload for t in found.placed)
+    if backfill is None or backfill.reservation is None:
+        return None, placed
     workload = backfill.blocked[0]
     assert workload.step is not None
-    return ReservedStart(workload, workload.step.tasks, backfill.reservation.at)
+    return ReservedStart(workload, workload.step.tasks, backfill.reservation.at), placed

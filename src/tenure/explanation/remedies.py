@@ -178,6 +178,25 @@ def _for_the_others(workload: Workload) -> str:
     return f", and as much for each of the {core} tasks that start together"
 
 
+def _nodes_to_come(n: Numbers, _: Workload) -> list[str]:
+    if "nodes" in n:
+        return ["to wait: it is bound as soon as these nodes are there"]
+    return [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"]
+
+
+def _what_it_was_promised(n: Numbers, _: Workload) -> list[str]:
+    """Say what has to happen before a promise can be kept, and that one which is not kept ends."""
+    if n["unready"]:
+        return [f"to wait until {' and '.join(n['unready'])} is ready, or the nomination ends (nominationTimeout)"]
+    return [f"to wait: {'the tasks that hold its room have' if n['held'] else 'what of it moves has'} to leave first"]
+
+
+def _its_turn(n: Numbers, _: Workload) -> list[str]:
+    others = f"{n['others']} other workload{'s' * (n['others'] != 1)}"
+    ahead = "a higher priority than these: of its own in its queue, of its queue among others"
+    return [f"its turn, after {others}, or {ahead}"]
+
+
 def _an_acting_cause(n: Numbers, _: Workload) -> list[str]:
     cause = n["cause"]
     if n["idle"] == "unlisted":
@@ -284,9 +303,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoNodeFits": _more_room,
     "NoRoomTogether": _together,
     "NeverFits": _other_nodes,
-    "Reserved": lambda _, __: [
-        "an end before the reservation begins (a shorter expectedRuntime), or room that is not reserved"
-    ],
+    "Reserved": lambda n, _: [f"an end by {n['from']} (a shorter expectedRuntime), or room that is not reserved"],
     "NextCycle": lambda _, __: ["the next cycle: nothing has to be done"],
     "NoRight": _a_right,
     "PreemptionDelay": lambda n, _: [f"to wait: from {n['until']} on, other workloads may be evicted for it"],
@@ -296,10 +313,8 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     ),
     "CauseIdle": _an_acting_cause,
     "NeverPreempts": lambda _, __: ["a preemptionPolicy other than Never, of its own or of its priority class"],
-    "AwaitsNodes": lambda n, _: [f"to wait for nodes; from {n['until']} on, other workloads may be evicted for it"],
-    "OthersFirst": lambda n, _: [
-        f"its turn, after {n['others']} other workload{'s' * (n['others'] != 1)}, or a higher priority"
-    ],
+    "AwaitsNodes": _nodes_to_come,
+    "OthersFirst": _its_turn,
     "SearchGaveUp": lambda n, _: [
         f"to wait: the search for victims by {n['cause']} begins anew once something that runs or waits has changed"
     ],
@@ -307,13 +322,11 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NoMoveHelps": lambda n, _: ["another node" + ", or fewer pods that must not move" * bool(n["held"])],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
     "NotEnoughTasks": lambda n, _: [f"{_more_tasks(n['minMember'] - n['tasks'])}, or a smaller minMember"],
-    "VolumeNotReady": lambda _, __: ["its claims, bound to volumes"],
+    "VolumeNotReady": lambda _, __: ["its claims, bound to volumes that are there"],
     "DevicesNotReady": lambda _, __: ["its resource claims, and the device classes that these name"],
     "Unsupported": lambda _, __: ["a scheduler that evaluates these constraints"],
     "AllocateIdle": lambda _, __: ["allocate among the actions (scheduler.actions)"],
-    "Nominated": lambda n, _: [
-        f"to wait: {'the tasks that hold its room have' if n['held'] else 'what of it moves has'} to leave first"
-    ],
+    "Nominated": _what_it_was_promised,
 }
 
 REMEDIED = frozenset(_HELP) | {"ShieldedVictims"}

@@ -12,9 +12,11 @@ from tenure.cycle import Scheduler
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan, Reason
 from tenure.engine.reasons import why_pending
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import PENDING, WorkloadState
+from tenure.fairness.current import Fairness
 from tenure.live.confirm import Confirmation
 from tenure.live.isolation import Fault, Isolation, Stage
 from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
@@ -282,6 +284,7 @@ class Loop:
         is_any_aside = self.isolation.quarantine.count(cluster.now) > 0
         models: dict[str, Workload] = {}
         until = time.thread_time() + _EXPLAINING
+        following = NextPass(session, Fairness(session).now)
         for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
             if is_any_aside and not models:
                 models = {w.key: w for w in cluster.workloads}
@@ -290,15 +293,15 @@ class Loop:
             if aside:
                 found.append(WaitingReason(key, SET_ASIDE, aside))
             elif state is not None and state.leaf >= 0 and any(t.phase is PENDING for t in state.tasks):
-                said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan)))  # noqa: B023
+                said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan, following)))  # noqa: B023
                 if said is not None:
                     found.append(WaitingReason(key, *said))
             if time.thread_time() > until:
                 break
         return found
 
-    def _obstacles(self, session: Session, state: WorkloadState, plan: Plan) -> tuple[Reason, ...]:
-        return (*why_pending(session, state), *plan.obstacles.get(state.key, ()))
+    def _obstacles(self, session: Session, state: WorkloadState, plan: Plan, following: NextPass) -> tuple[Reason, ...]:
+        return (*why_pending(session, state, following), *plan.obstacles.get(state.key, ()))
 
 
 _MOST_DOUBLINGS = 30

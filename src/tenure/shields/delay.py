@@ -27,16 +27,15 @@ def delay(session: Session, contender: WorkloadState) -> Refusal | None:
     """Refuse a contender for which nothing is ever evicted, or not yet: max(createdAt, lastEvictedAt) + delay."""
     if evicts_never(contender):
         return Refusal(POLICY, f"nothing is evicted for it: its preemptionPolicy is {NEVER}")
-    coming = contender.model.awaits_nodes_until
-    if coming is not None and session.now < coming:
-        text = f"it waits for nodes that are on their way for it: until {format_time(coming)} nothing is evicted for it"
-        return Refusal(AWAITED, text, coming)
     own = contender.model.preemption_delay
     wait = session.settings.preemption_delay if own is None else own
-    if not wait:
-        return None
     until = max(contender.created_at, contender.last_evicted_at or 0) + wait
-    if session.now >= until:
+    coming = contender.model.awaits_nodes_until
+    if coming is not None and session.now < coming:
+        until = max(coming, until)
+        text = f"it waits for nodes that are on their way for it: until {format_time(until)} nothing is evicted for it"
+        return Refusal(AWAITED, text, until)
+    if not wait or session.now >= until:
         return None
     text = f"its preemption delay of {format_duration(wait)} has not passed: until then nothing is evicted for it"
     return Refusal(SHIELD, text, until)

@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 from tenure.engine.order import QueueOrder
 from tenure.engine.plan import Pending
 from tenure.engine.reasons import why_pending
+from tenure.engine.reserved_start import NextPass
 from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.explanation.explain import explain_workload
@@ -121,7 +122,8 @@ class Playing:
         state = self._session.workloads.get(workload.key)
         pending = []
         if state is not None and any(task.phase in (Phase.PENDING, Phase.GATED) for task in workload.tasks):
-            pending = [Pending(workload.key, why_pending(self._session, state))]
+            following = NextPass(self._session, Fairness(self._session).now)
+            pending = [Pending(workload.key, why_pending(self._session, state, following))]
         return PlayThrough(before=self.cluster, after=self.cluster, pending=pending)
 
     def plan(self, overrides: Sequence[str], additions: Sequence[Any]) -> dict[str, Any]:
