@@ -173,3 +173,16 @@ def test_where_equals_take_turns_it_is_said_that_a_victim_takes_the_turn_of_anot
     assert [(cycle, f.of, f.cause, f.evict) for cycle, f in found.follow_ups] == [
         (0, "default/v", "requeue", (("default/r", "r-0"),))
     ]
+
+
+def test_what_requeue_would_take_next_is_said_where_no_other_cause_is_enabled():
+    """Without ``late`` its queue is within its guaranteed, and ahead of that of ``gang``, which is late too."""
+    queues = [queue("a", guaranteed=1), queue("b", guaranteed=3, priority=50)]
+    running = [runs("late", "a", ["n1"], gpus=2, expected_runtime=5 * MINUTE),
+               runs("gang", "b", ["n0", "n0"], expected_runtime=5 * MINUTE)]  # fmt: skip
+    waiting = [waits("first", "b", minutes=40), waits("second", "b")]
+    found = play(cluster(queues, [*running, *waiting], nodes=2, gpus=2, actions=("allocate", "requeue")))
+    assert steps(found) == [("late", "late-0")]
+    assert [(f.of, f.cause, f.evict) for _, f in found.follow_ups] == [
+        ("default/late", "requeue", (("default/gang", "gang-0"), ("default/gang", "gang-1")))
+    ]

@@ -243,6 +243,7 @@ class CandidateGatherer:
 
     def _leaves(self) -> Iterable[int]:
         if not self.detailed:
+            self.holdings.catch_up()
             return self.holdings.leaves
         return self._running().keys()
 
