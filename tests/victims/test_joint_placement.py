@@ -44,3 +44,16 @@ def test_what_counts_where_a_moved_task_lands_is_tried(tied):
     found = moves(nodes=nodes, work=[stays, goes, waits])
     helped = [("evict", "goes-0", "a1"), ("nominate", "goes-0", "b"), ("nominate", "w-0", "a1")]
     assert [step[:3] for step in found] == (helped if tied else [])
+
+
+def test_one_move_is_found_behind_many_that_land_nowhere():
+    """Those of the first pieces have no place to go to; one of a queue of higher priority, behind them, does."""
+    nodes = [node(n, cpu=4) for n in ("n0", "n1", *(f"full{i}" for i in range(13)))]
+    fixed = [workload("two", of=spec(cpu=2), on=["n0"], preemptible=False),
+             workload("three", of=spec(cpu=3), on=["n1"], preemptible=False)]  # fmt: skip
+    large = [workload(f"big{i}", queue="low", of=spec(cpu=4), on=[f"full{i}"]) for i in range(13)]
+    work = [*fixed, *large, workload("small", on=["n0"]), workload("w", of=spec(cpu=2))]
+    queues = [queue("default"), queue("low", priority=50)]
+    found = steps(play(cluster(nodes, work, queues, actions=("allocate", "consolidate"))), "evict", "nominate")
+    helped = [("evict", "small-0", "n0"), ("nominate", "small-0", "n1"), ("nominate", "w-0", "n0")]
+    assert [step[:3] for step in found] == helped

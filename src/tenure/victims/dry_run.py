@@ -152,7 +152,7 @@ def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[
 
 
 class DryRuns:
-    """The trials of sets on a session, each in a scenario and an epoch of its own; ``count`` says how many.
+    """The trials of sets on a session, each in a scenario and an epoch of its own.
 
     So what was found out about room in one is not believed in another, and after an undone trial everything that was
     known before it holds again.
@@ -176,7 +176,6 @@ class DryRuns:
         self.plugins = plugins
         self.endings = endings
         self.consequences: Consequences | None = None
-        self.count = 0
         self.steady = False
         self.ahead = 0
         self.back: list[WorkloadState] = []
@@ -208,7 +207,7 @@ class DryRuns:
         With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
-        self.count, self._brief = self.count + 1, brief
+        self._brief = brief
         self._start = self.reserved_start(None) if rules.cause == "consolidate" else None
         ran = [t for piece in pieces for t in piece.ran]
         self._first.begin(self.session.epoch)

@@ -163,6 +163,10 @@ class VictimSearch:
                 found.cut = True
                 return found
         found.pieces = self._exact(self._core(best), best, budget)
+        if found.pieces is None and self.many and self.rules.cause == "consolidate":
+            moves = (self._alone(piece, budget) for piece in islice(self.pool.ordered(), MOST_AROUND))
+            found.pieces = next(filter(None, moves), None)  # the very first may have no place to go to, and one does
+            found.cut = found.cut and found.pieces is None
         if found.pieces is not None:
             found.pieces = sorted_pieces(found.pieces)
             found.played = self._outcome(found.pieces)
@@ -242,12 +246,8 @@ class VictimSearch:
         remaining = [p for node in dict.fromkeys(n for p in best for n, _ in p.frees) for p in self.pool.at(node)]
         others = sorted_pieces([p for p in dict.fromkeys(remaining) if p not in chosen and not self._returns(p)])
         chosen.update(dict.fromkeys(others[: (AROUND - len(best)) // 2]))
-        for piece in self.pool.ordered():
-            if len(chosen) >= AROUND:
-                break
-            if not self._returns(piece):
-                chosen[piece] = None
-        return sorted_pieces(list(chosen))
+        more = (p for p in self.pool.ordered() if p not in chosen and not self._returns(p))
+        return sorted_pieces([*chosen, *islice(more, AROUND - len(chosen))])
 
     def _returns(self, piece: Piece) -> bool:
         """Whether it had its place back in a set that was tried, or would return as another did."""
