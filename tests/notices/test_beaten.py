@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, waits
+
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.load import load_cluster
-from tenure.model.workload import Phase
+from tenure.model.workload import Checkpoint, Phase
 
 SECOND = 1_000_000
 BEATEN = dedent("""
@@ -60,3 +62,21 @@ def test_what_is_beaten_is_no_step_of_the_plan_and_the_room_is_used_once_it_is_f
     assert [(s.workload, s.node) for s in evicts.steps if s.action == "nominate"] == [("default/p1", "n3")]
     running = {w.key for w in embedded.observe().workloads if w.tasks[0].phase in (Phase.BOUND, Phase.RUNNING)}
     assert {"default/p1", "default/p2"} <= running
+
+
+def test_what_goes_first_takes_nothing_that_was_promised_before_it_went():
+    """``late`` saves at once, and is ahead then of ``urgent``, which waits for the end of a notice.
+
+    It had its own place when that was given.
+    """
+    saves = Checkpoint(interval=10 * MINUTE, restart_overhead=MINUTE)
+    running = [runs("late", "a", ["n1"], gpus=2, expected_runtime=5 * MINUTE, checkpoint=saves),
+               runs("gang", "b", ["n0", "n0"])]  # fmt: skip
+    waiting = [waits("urgent", "b", gpus=2, priority=100), waits("first", "b", priority=50),
+               waits("second", "b", priority=50)]  # fmt: skip
+    queues = [queue("a", guaranteed=1), queue("b", guaranteed=3, priority=50)]
+    state = cluster(queues, [*running, *waiting], nodes=2, gpus=2, eviction_notice=3 * SECOND)
+    found = play(state, cycles=6)
+    assert steps(found) == [("gang", "gang-0"), ("gang", "gang-1"), ("late", "late-0")]
+    assert steps(found, "bind") == [("first", "first-0"), ("second", "second-0"), ("urgent", "urgent-0")]
+    assert steps(found, "withdraw") == []

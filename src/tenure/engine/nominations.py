@@ -10,6 +10,7 @@ from itertools import islice
 from operator import add, sub
 from typing import NamedTuple
 
+from tenure.engine.notices import notice_of
 from tenure.engine.order import QueueShares, queue_key
 from tenure.engine.placement import Placer
 from tenure.engine.queues import Amount
@@ -246,8 +247,18 @@ class BeatableNominations:
         return []
 
     def _may_take(self, contender: WorkloadState, rival: WorkloadState) -> bool:
-        """Whether it is another workload, which was not evicted for the nomination."""
+        """Whether it is another workload, which was not evicted for the nomination, nor since that was promised."""
+        lost_at = contender.last_evicted_at
+        if lost_at is not None and lost_at >= self._promised(rival):
+            return False
         return rival is not contender and (contender.key, rival.key) not in self._victims
+
+    def _promised(self, rival: WorkloadState) -> int:
+        """When nominations were promised, at the earliest: what leaves for them may have been under notice before."""
+        session, tasks = self.session, nominated_tasks(rival)
+        leaving = {t.workload for task in tasks for t in session.on_node[task.nominated] if t in session.leaving}
+        notice = max((notice_of(session, w) for w in leaving), default=0)
+        return min((t.nominated_at for t in tasks), default=0) - notice
 
     def _is_ahead(self, contender: WorkloadState, step: Demand, rival: WorkloadState, own: dict[int, Rank]) -> bool:
         """Whether a contender ranks ahead by queue or priority of one whose nomination were not there.

@@ -103,6 +103,7 @@ class _Settling:
         found: dict[NoticeGroup, list[TaskState]] = {}
         with self.session.scenario():
             lift(self.session, self.placer, groups)
+            self._let_wait(groups)
             judge = NoticeJudge(self.state, self.nominated)
             pending = groups
             while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
@@ -113,6 +114,14 @@ class _Settling:
                     break
             self.price |= judge.price
         return found | {g: [] for g in pending}
+
+    def _let_wait(self, groups: list[NoticeGroup]) -> None:
+        """Let those wait that were evicted since notice was given: what was promised then is kept from them."""
+        session, contenders = self.session, {g.contender for g in groups}
+        since = min((n.at for g in groups for n in g.notices.values() if n.at is not None), default=session.now)
+        for workload in list(session.waiting.all()):
+            if (workload.last_evicted_at or 0) > since and workload not in contenders:
+                session.waiting.drop(workload)
 
     # -- moves of the rescheduler -------------------------------------------------------------------------------------
 
