@@ -14,9 +14,10 @@ from typing import NamedTuple
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.cluster import Cluster
+from tenure.model.cluster import Cluster, DisruptionBudget
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus, QuotaStatus
+from tenure.model.selectors import LabelSelector
 from tenure.model.settings import (
     PATIENT_CAUSES,
     BudgetRule,
@@ -92,6 +93,26 @@ def priced(seed):
         requeue=replace(given.settings.requeue, order=rng.choice(["overdue", "cost"])),
     )  # fmt: skip
     return replace(given, settings=chosen)
+
+
+def guarded(seed):
+    """Draw the same cluster with PodDisruptionBudgets, which allow more once what is bound is up."""
+    rng, given = random.Random(f"{seed} guarded"), drawn(seed)
+    named = tuple(replace(w, tasks=tuple(_labelled(t, w.name) for t in w.tasks)) for w in given.workloads)
+    several = [w for w in named if len(w.tasks) > 1]
+    chosen = rng.sample(several, min(len(several), rng.randint(1, 3)))
+    budgets = tuple(
+        DisruptionBudget(
+            name=f"of-{w.name}", selector=LabelSelector(match_labels=(("app", w.name),)),
+            max_unavailable=rng.choice([1, 1, 2]),
+        )
+        for w in chosen
+    )  # fmt: skip
+    return replace(given, workloads=named, disruption_budgets=budgets)
+
+
+def _labelled(task, name):
+    return replace(task, spec=replace(task.spec, labels=(("app", name),)))
 
 
 def _queues(rng, total):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.properties.adding_up import drawn, forbidden, played, priced
+from tests.properties.adding_up import drawn, forbidden, guarded, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
@@ -69,6 +69,8 @@ BROKEN_ONCE = {
     278: "what is left over during a notice goes to those who ask for it then, and was taken again by who grew",
     48378: "what a quota announced was withdrawn, as a queue above held less than it is guaranteed all along",
     51785: "a notice was withdrawn, as a place was free for its contender that another was promised",
+    51202: "what went first took what was promised to another before, while that waited for the end of a notice",
+    61866: "a move was found by the rescheduler alone, as the first pieces of many had no place to go to",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
@@ -82,6 +84,14 @@ BROKEN_WITH_PRICES = {
 def test_they_add_up_with_prices_and_patience(first):
     """What has to be worth something is judged together with what would follow from it."""
     broken = {seed: found for seed in range(first, first + CHUNK) if (found := forbidden(played(priced(seed), CYCLES)))}
+    assert not broken
+
+
+@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+def test_they_add_up_with_disruption_budgets(first):
+    """What a PodDisruptionBudget allows once more is up is looked at before."""
+    seeds = range(first, first + CHUNK)
+    broken = {seed: found for seed in seeds if (found := forbidden(played(guarded(seed), CYCLES)))}
     assert not broken
 
 

@@ -14,7 +14,9 @@ from tenure import playthrough
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.explanation.explain import explain_workload
+from tenure.model.cluster import DisruptionBudget
 from tenure.model.node import Node
+from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plan_json import plan_json
 from tenure.victims.dry_run import AcceptedSet, to_the_end
@@ -186,3 +188,19 @@ def test_what_requeue_would_take_next_is_said_where_no_other_cause_is_enabled():
     assert [(f.of, f.cause, f.evict) for _, f in found.follow_ups] == [
         ("default/late", "requeue", (("default/gang", "gang-0"), ("default/gang", "gang-1")))
     ]
+
+
+def test_what_a_budget_allows_once_what_is_bound_is_up_is_said_before():
+    """``new`` is bound in the cycle in which ``v`` goes; from the next one on ``old`` may be down beside it."""
+    budget = DisruptionBudget(name="x", selector=LabelSelector(match_labels=(("app", "x"),)), max_unavailable=1)
+    queues = [queue("a"), queue("b", guaranteed=1), queue("c", guaranteed=1, priority=200)]
+    kept = [_of_x(runs("old", "a", ["n0"])), _of_x(waits("new", "c", preemptible=False))]
+    state = cluster(queues, [*kept, runs("v", "a", ["n0"], priority=10), waits("j", "b")], gpus=3)
+    found = play(replace(state, disruption_budgets=(budget,)), cycles=2)
+    assert [(s.cycle, s.task) for s in found.steps if s.action == "evict"] == [(0, "v-0"), (1, "old-0")]
+    assert [(cycle, f.of, f.evict) for cycle, f in found.follow_ups] == [(0, "default/v", (("default/old", "old-0"),))]
+
+
+def _of_x(made):
+    """The same workload, its pods labelled as the budget's."""
+    return replace(made, tasks=tuple(replace(t, spec=replace(t.spec, labels=(("app", "x"),))) for t in made.tasks))

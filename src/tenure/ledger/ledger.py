@@ -8,6 +8,7 @@ that a planner has to obey are the same thing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -64,9 +65,11 @@ class Ledger:
         self.charged: list[Charge] = []
         self._refused = {(r.workload, r.task): r for r in refused}
 
-    def rows(self, asks: Sequence[EvictionRequest], now: int) -> list[LinearBound]:
-        """Give all bounds on a set of evictions at ``now`` (µs since the epoch)."""
-        rows = [row for rule in self.rules for row in rule.rows(asks, self.charged, now)]
+    def rows(
+        self, asks: Sequence[EvictionRequest], now: int, risen: AbstractSet[tuple[str, str]] = frozenset()
+    ) -> list[LinearBound]:
+        """Give all bounds on a set of evictions at ``now`` (µs since the epoch), pods having ``risen`` until then."""
+        rows = [row for rule in self.rules for row in rule.rows(asks, self.charged, now, risen)]
         return [row for row in (*rows, *self._in_several(asks), *self._refused_lately(asks, now)) if row.weights]
 
     def _refused_lately(self, asks: Sequence[EvictionRequest], now: int) -> list[LinearBound]:
@@ -110,9 +113,11 @@ class Ledger:
             for names in groups
         ]
 
-    def refusal(self, asks: Sequence[EvictionRequest], now: int) -> Denial | None:
+    def refusal(
+        self, asks: Sequence[EvictionRequest], now: int, risen: AbstractSet[tuple[str, str]] = frozenset()
+    ) -> Denial | None:
         """Give the first rule that does not allow all of ``asks`` at once; None if all rules do."""
-        for row in self.rows(asks, now):
+        for row in self.rows(asks, now, risen):
             wanted = sum(row.weights.values())
             if wanted > row.bound:
                 return Denial(row.rule, row.refusal, row.allows_from(row.weights), row.shield)

@@ -44,23 +44,33 @@ class Rule:
         self.log = sorted((c for c in log if self.covers(c.ask)), key=lambda c: c.at)
         self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
 
-    def rows(self, asks: Sequence[EvictionRequest], charged: Sequence[Charge], now: int) -> list[LinearBound]:
-        """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so."""
+    def rows(
+        self,
+        asks: Sequence[EvictionRequest],
+        charged: Sequence[Charge],
+        now: int,
+        risen: AbstractSet[tuple[str, str]] = frozenset(),
+    ) -> list[LinearBound]:
+        """Give the bounds that hold at ``now`` for a set that is asked for, one for each workload where it says so.
+
+        Pods that have ``risen`` are up by then, by workload and task.
+        """
         window = self.counted_window(now)
         concerned = [i for i, a in enumerate(asks) if self.covers(a) and not self._lets_go(a, now)]
         if window is None or not concerned:
             return []
         since, ends = window
         log = self.log + [c for c in charged if self.covers(c.ask)]
-        fallen = {(c.ask.workload, c.ask.task) for c in charged}
+        fallen = {(c.ask.workload, c.ask.task) for c in charged} - risen
+        there = [replace(p, up=True) if (p.workload, p.task) in risen else p for p in self.pods] if risen else self.pods
         recent = self._recent(log, since, now)
         if self.model.each is None:
-            return self._bounds(asks, concerned, recent, self.pods, fallen, ends, now)
+            return self._bounds(asks, concerned, recent, there, fallen, ends, now)
         found: list[LinearBound] = []
         for workload in dict.fromkeys(asks[i].workload for i in concerned):
             mine = [i for i in concerned if asks[i].workload == workload]
             own = [c for c in recent if c.ask.workload == workload]
-            pods = [p for p in self.pods if p.workload == workload]
+            pods = [p for p in there if p.workload == workload]
             found += self._bounds(asks, mine, own, pods, fallen, ends, now)
         return found
 

@@ -22,7 +22,8 @@ SHIELD = BUDGET
 class BudgetShield:
     """The ledger of one session, over its cycles.
 
-    `begin` has to be called before anything of a cycle is asked; what is evicted has to be told by `charge`.
+    `begin` has to be called before anything of a cycle is asked; what is evicted has to be told by `charge`. ``risen``
+    are pods, by workload and task, that are up by the time that is asked about, and are not yet.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class BudgetShield:
         self._announced: list[Charge] = []
         self.ledger = Ledger(())
         self.active = False
+        self.risen: frozenset[tuple[str, str]] = frozenset()
 
     def begin(self, session: Session) -> list[Charge]:
         """Look at the pods as they are at the start of a cycle; gives what was carried out since the last one began."""
@@ -78,7 +80,8 @@ class BudgetShield:
         """Refuse a set that some budget does not allow as a whole. ``forced``: drained, or of a stale gang."""
         if not self.active:
             return None
-        denial = self.ledger.refusal(asks_of(session, cause, contender, tasks, forced=forced), session.now)
+        asks = self._asks(asks_of(session, cause, contender, tasks, forced=forced))
+        denial = self.ledger.refusal(asks, session.now, self.risen)
         return None if denial is None else Refusal(denial.shield, denial.message, denial.until)
 
     def rows(
@@ -93,7 +96,20 @@ class BudgetShield:
         """Give the bounds on a set of tasks that might be evicted, by their number in ``tasks``."""
         if not self.active:
             return []
-        return self.ledger.rows(asks_of(session, cause, contender, tasks, forced=forced), session.now)
+        asks = self._asks(asks_of(session, cause, contender, tasks, forced=forced))
+        return self.ledger.rows(asks, session.now, self.risen)
+
+    def rise(self, session: Session) -> None:
+        """In what is looked ahead at, all that is bound has come up."""
+        if self.active:
+            bound = (t for w in session.workloads.values() for t in w.tasks if t.phase is BOUND)
+            self.risen = frozenset((t.workload.key, t.name) for t in bound)
+
+    def _asks(self, asks: list[EvictionRequest]) -> list[EvictionRequest]:
+        """Say of what has come up that it is up."""
+        if not self.risen:
+            return asks
+        return [replace(a, up=True, pending=False) if (a.workload, a.task) in self.risen else a for a in asks]
 
     def charge(
         self,

@@ -276,13 +276,14 @@ class Aftermath:
     @contextmanager
     def _undone(self) -> Iterator[None]:
         """Undo after the block what is done in it, and forget what was found."""
-        endings = self._endings
+        budgets = self.plugins.budgets
+        endings, risen = self._endings, budgets.risen
         with self.session.scenario():
             try:
                 yield
             finally:
                 self._forget()
-                self._endings = endings
+                self._endings, budgets.risen = endings, risen
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -380,9 +381,7 @@ class Aftermath:
                 found = self._best_set(Asked(rival, rules), judged=True)  # what follows from it may decide
             if _holds(found, contender):
                 return True
-            if not _asks_for_more(rival) or not self._carry_out(found):
-                return False
-            if rival.step is None or rival.entry is None:
+            if not _asks_for_more(rival) or not self._carry_out(found) or rival.step is None or rival.entry is None:
                 return False
             rules = self.causes[rules.cause](rival, self.state.memory.shares())
             if rules.contender_may() is not None:
@@ -502,6 +501,7 @@ def settle(
     for workload in touched:
         session.note_start(workload)
         session.refresh(workload)
+    state.plugins.budgets.rise(session)
     return touched
 
 
