@@ -15,7 +15,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
-from tenure.requeue.next_turn import RequeueNext
+from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath import Aftermath
 from tenure.victims.pieces import piece_memo
@@ -79,7 +79,7 @@ class Context:
             "consolidate": lambda contender, _: ConsolidateRules(session, contender),
             "reclaim": lambda contender, shares: ReclaimEligibility(session, shares, contender),
             "preempt": lambda contender, _: PreemptRules(session, contender),
-            "requeue": lambda contender, shares: RequeueNext(session, shares, contender),
+            "requeue": lambda contender, shares: OverdueRules(session, shares, contender),
         }
 
     def record(self, task: TaskState) -> None:

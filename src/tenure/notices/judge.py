@@ -8,13 +8,11 @@ from functools import cached_property
 from tenure.engine.allocation import serve
 from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
-from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
 from tenure.quota.usage import TerminatingUsage
-from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
@@ -148,8 +146,6 @@ class NoticeJudge:
         assert group.contender is not None
         dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
         dry_runs.consequences = self.state.aftermath
-        if group.cause == "requeue":
-            return RequeueCommits(self.state, dry_runs, RequeueOutcome()).play(group.contender, pieces, keep=keep)
         return dry_runs.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
 
     def _begun(self, group: NoticeGroup) -> list[TaskState]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from operator import add
 from typing import NamedTuple
 
 from tenure.engine.queues import Amount
 from tenure.engine.requeued import Nominated
 from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.workloads import START, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import NominatorFindings
-from tenure.requeue.rules import core_of
+from tenure.requeue.rules import asks_anew
 from tenure.shields.opt_out import spared
 from tenure.shields.price import price_of_all
-from tenure.victims.pieces import Piece, pieces_of
+from tenure.victims.pieces import Piece, held, pieces_of
 
 
 class CandidateKind(NamedTuple):
@@ -69,11 +68,9 @@ class RequeueCandidate:
     def _find_kind(self, session: Session) -> CandidateKind:
         workload = self.workload
         if not self.is_simple:
-            return CandidateKind(workload.leaf, workload.priority, None, _sum([t.cls.amount for t in workload.tasks]))
-        held = self.held_tasks()
-        goes = _sum([t.cls.amount_at(t.node, session.nodes) for t in held])
-        again: Sequence[TaskState] = core_of(workload) or held
-        return CandidateKind(workload.leaf, workload.priority, goes, _sum([t.cls.amount for t in again]))
+            return CandidateKind(workload.leaf, workload.priority, None, Demand(START, workload.tasks, None).amount)
+        tasks = self.held_tasks()
+        return CandidateKind(workload.leaf, workload.priority, held(session, tasks), asks_anew(workload, tasks))
 
     def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
         """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core.
@@ -128,7 +125,7 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
         found.append(RequeueCandidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
     if session.settings.requeue.order == "cost":
-        found.sort(key=lambda c: price_of_all(session, held) if (held := c.held_tasks()) else 0)
+        found.sort(key=lambda c: price_of_all(session, tasks) if (tasks := c.held_tasks()) else 0)
     found.sort(key=lambda c: any(spared(session, t) for t in c.workload.tasks if t.node >= 0))
     return found
 
@@ -141,15 +138,8 @@ def _rank(candidate: RequeueCandidate) -> tuple[float, int, int, str]:
 
 def _excess(session: Session, shares: CurrentShares, queue: int) -> float:
     """How much more than its fair share a queue holds, as a part of that share; the most of all resources."""
-    held, fair = session.queues.allocated[queue], shares.fair[queue]
+    has, fair = session.queues.allocated[queue], shares.fair[queue]
     return max(
-        ((held[row] / fair[row] - 1.0 if fair[row] else inf) if held[row] > fair[row] else 0.0 for row in shares.rows),
+        ((has[row] / fair[row] - 1.0 if fair[row] else inf) if has[row] > fair[row] else 0.0 for row in shares.rows),
         default=0.0,
     )
-
-
-def _sum(amounts: Sequence[Amount]) -> Amount:
-    total = amounts[0]
-    for amount in amounts[1:]:
-        total = tuple(map(add, total, amount))
-    return total

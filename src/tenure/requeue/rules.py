@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add
 from typing import ClassVar
 
 from tenure.engine.order import queue_key
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import SubgroupState, TaskState, WorkloadState
+from tenure.engine.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed, ReclaimRules
 from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.asked import overdue
 from tenure.victims.pieces import Piece
 from tenure.victims.rules import EachPartAlone, Inside
 
@@ -113,6 +113,20 @@ class RequeueRules(EachPartAlone):
         return f"without it, queue {queues[mine].name} is ahead of queue {queues[theirs].name}"
 
 
+class OverdueRules(RequeueRules):
+    """The rules of requeue in a scenario, for one contender: what is overdue now may go, every cooldown being over."""
+
+    def concerns(self, victim: WorkloadState) -> bool:
+        """Whether it is overdue as things are."""
+        return victim is not self.contender and overdue(self.session, victim)
+
+    def _cooling(self, victim: WorkloadState) -> Refusal | None:  # noqa: ARG002  no cooldown counts
+        return None
+
+    def _asks(self, victim: WorkloadState) -> Amount:
+        return asks_anew(victim, victim.tasks)
+
+
 def _less_urgent(session: Session, contender: WorkloadState, victim: WorkloadState) -> Refusal | None:
     """Refuse a contender of the victim's own leaf that has no higher priority, or, where equals take turns, a lower."""
     mine, theirs = contender.priority, victim.priority
@@ -126,20 +140,15 @@ def asks_again(piece: Piece) -> Amount:
     """Give what a candidate asks for next once a piece of it is gone: its core, else one task of its surplus."""
     workload = piece.workload
     if piece.whole:
-        tasks = core_of(workload) or list(piece.tasks)
-    elif workload.step is not None:
+        return asks_anew(workload, piece.tasks)
+    if workload.step is not None:
         return workload.step.amount
-    else:
-        tasks = [min(piece.tasks, key=lambda t: t.index)]
-    total = tasks[0].cls.amount
-    for task in tasks[1:]:
-        total = tuple(map(add, total, task.cls.amount))
-    return total
+    return min(piece.tasks, key=lambda t: t.index).cls.amount
 
 
-def core_of(workload: WorkloadState) -> list[TaskState]:
-    """Give the tasks that a workload starts with."""
-    return _core(workload.root)
+def asks_anew(workload: WorkloadState, otherwise: Sequence[TaskState]) -> Amount:
+    """Give what a workload asks for once all of it is gone: its core, or, where it has none, some tasks."""
+    return Demand(START, _core(workload.root) or list(otherwise), None).amount
 
 
 def _core(group: SubgroupState) -> list[TaskState]:
