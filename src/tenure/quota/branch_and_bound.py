@@ -147,9 +147,7 @@ class BranchAndBound:
     def _count(self, item: _Item, option: _Option, sign: int) -> None:
         for i, held in option.binding:
             self._used[i] = self._used.get(i, 0) + sign * held
-        for queue in self.problem.queues.path[item.leaf]:
-            if queue == self.problem.top:
-                break
+        for queue in self.problem.below_top(item.leaf):
             own = self._given[queue]
             for row in own:
                 own[row] += sign * option.amount[row]
@@ -241,8 +239,8 @@ def _option(problem: QuotaProblem, units: tuple[EvictionUnit, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
     amount = tuple(map(sum, zip(zero, *(t.amount for t in units), strict=True)))
     cost = sum(map(problem.candidates.price, units))
-    charges = problem.charges(task for unit in units for task in unit.tasks)
-    binding = (*problem.binding(units[0].workload.leaf, amount), *charges) if units else ()
+    tasks = (task for unit in units for task in unit.tasks)
+    binding = problem.binding(units[0].workload.leaf, amount, tasks) if units else ()
     return _Option(units, amount, binding, sum(t.last for t in units), problem.levels(units), cost)
 
 

@@ -77,9 +77,7 @@ def choose(
     chosen = greedy(problem, units, _needed_tier(problem, found, everything)) if units else []
     chosen, proved = _best(problem, units, chosen, solve, follow)
     ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
-    freed = {row: sum(t.amount[row] for t in chosen) for row in rows}
-    left = {row: amount - freed[row] for row, amount in need.items() if amount > freed[row]}
-    return QuotaChoice(problem, pool, ordered, left, not proved)
+    return QuotaChoice(problem, pool, ordered, problem.remaining(problem.freed(chosen)), not proved)
 
 
 def _best(
@@ -111,7 +109,7 @@ def _best(
 
 def _needless(problem: QuotaProblem, chosen: Sequence[EvictionUnit]) -> frozenset[TaskState]:
     """Give the tasks of a set that it might leave: as little would stay over max without them, one by one."""
-    freed = {row: sum(unit.amount[row] for unit in chosen) for row in problem.rows}
+    freed = problem.freed(chosen)
     spare = (u for u in chosen if problem.left({r: f - u.amount[r] for r, f in freed.items()}) <= problem.left(freed))
     return frozenset(t for unit in spare for t in unit.tasks)
 

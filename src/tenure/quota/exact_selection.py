@@ -130,8 +130,7 @@ class ExactSelection:
         bounds: dict[int, Line] = {}
         for bundle in self.bundles:
             unit = bundle.units[0]
-            binding = (*problem.binding(unit.workload.leaf, unit.amount), *problem.charges(unit.tasks))
-            for number, held in binding:
+            for number, held in problem.binding(unit.workload.leaf, unit.amount, unit.tasks):
                 line = bounds.setdefault(number, {})
                 line[bundle.column] = line.get(bundle.column, 0) + held
         for number, line in sorted(bounds.items()):
@@ -170,9 +169,7 @@ class ExactSelection:
         given: dict[tuple[int, int], Line] = {}
         for bundle in self.bundles:
             unit = bundle.units[0]
-            for queue in problem.queues.path[unit.workload.leaf]:
-                if queue == problem.top:
-                    break
+            for queue in problem.below_top(unit.workload.leaf):
                 for row in problem.rows:
                     if unit.amount[row]:
                         given.setdefault((queue, row), {})[bundle.column] = unit.amount[row]
@@ -190,7 +187,7 @@ class ExactSelection:
         """Give what is to be made least, the most important first."""
         problem = self.problem
         over = dict(zip(self._need, (problem.weight[row] for row in problem.rows), strict=True))
-        yield _Stage(over, lambda units: problem.left(self._freed(units)), problem.left(problem.most))
+        yield _Stage(over, lambda units: problem.left(problem.freed(units)), problem.left(problem.most))
         yield self._of(lambda unit: unit.last)
         for level in sorted({t.workload.priority for t in self._columns}, reverse=True):
             yield self._of(partial(_taken_of, problem, level))
@@ -201,9 +198,6 @@ class ExactSelection:
             yield _Stage(self._costs(), lambda units: sum(map(problem.candidates.price, units)))
             yield self._of(lambda unit: int(unit.whole))
             yield self._of(lambda unit: len(unit.tasks))
-
-    def _freed(self, units: Sequence[EvictionUnit]) -> dict[int, int]:
-        return {row: sum(t.amount[row] for t in units) for row in self.problem.rows}
 
     def _of(self, worth: Callable[[EvictionUnit], int]) -> _Stage:
         """Give a stage that is a sum over the units; those of one bundle have the same."""

@@ -64,8 +64,7 @@ class QuotaProblem:
         self.slack: list[int] = []
         self.names: list[tuple[int, int] | LinearBound] = []
         self._number: dict[tuple[int, int], int] = {}
-        self._bindings: dict[tuple[int, Amount], Binding] = {}
-        self._fits: dict[tuple[int, Amount], bool] = {}
+        self._guarantees: dict[tuple[int, Amount], Binding] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
         self._worth = resource_weights(candidates.session)
 
@@ -92,18 +91,18 @@ class QuotaProblem:
                 found[number] = found.get(number, 0) + weight
         return tuple(found.items())
 
-    def binding(self, leaf: int, amount: Amount) -> Binding:
-        """Give the guarantees that a unit of ``amount`` from a leaf counts against."""
-        found = self._bindings.get((leaf, amount))
+    def binding(self, leaf: int, amount: Amount, tasks: Iterable[TaskState]) -> Binding:
+        """Give the bounds that taking tasks of a leaf, ``amount`` in all, counts against: guarantees, then budgets."""
+        found = self._guarantees.get((leaf, amount))
         if found is None:
             queues = self.queues
-            found = self._bindings[leaf, amount] = tuple(
+            found = self._guarantees[leaf, amount] = tuple(
                 (self._slack_of(queue, row), held)
                 for queue in queues.path[leaf]
                 for row, held in enumerate(amount)
                 if held > 0 and 0 < queues.guaranteed[queue][row] <= queues.allocated[queue][row]
             )
-        return found
+        return found + self.charges(tasks)
 
     def _slack_of(self, queue: int, row: int) -> int:
         number = self._number.get((queue, row))
@@ -115,17 +114,9 @@ class QuotaProblem:
 
     def possible(self, unit: EvictionUnit) -> bool:
         """Whether it could be taken if nothing else were."""
-        leaf, amount = unit.workload.leaf, unit.amount
-        fits = self._fits.get((leaf, amount))
-        if fits is None:
-            most = self.need.items() if self.never else ()
-            fits = all(amount[row] <= need for row, need in most) and self._within(self.binding(leaf, amount))
-            self._fits[leaf, amount] = fits
-        if fits and self.budgeted:
-            return self._within(self.charges(unit.tasks))
-        return fits
-
-    def _within(self, binding: Binding) -> bool:
+        if self.never and any(unit.amount[row] > need for row, need in self.need.items()):
+            return False
+        binding = self.binding(unit.workload.leaf, unit.amount, unit.tasks)
         return all(held <= self.slack[number] for number, held in binding)
 
     def key(self, units: Iterable[EvictionUnit]) -> Key:
@@ -143,8 +134,16 @@ class QuotaProblem:
 
         Priorities stand from the highest down, each with the weighted resources that are taken of it.
         """
-        freed = {row: sum(t.amount[row] for t in chosen) for row in self.rows}
+        freed = self.freed(chosen)
         return self.left(freed), sum(t.last for t in chosen), ordered(self.levels(chosen)), self.weighed(freed)
+
+    def freed(self, chosen: Sequence[EvictionUnit]) -> dict[int, int]:
+        """Give what a set frees, by row."""
+        return {row: sum(t.amount[row] for t in chosen) for row in self.rows}
+
+    def remaining(self, freed: dict[int, int]) -> dict[int, int]:
+        """Give what still has to go, by row, where anything has."""
+        return {row: amount - freed[row] for row, amount in self.need.items() if amount > freed[row]}
 
     def levels(self, chosen: Iterable[EvictionUnit]) -> Levels:
         """Give what is taken of each priority."""
@@ -192,13 +191,16 @@ class QuotaProblem:
         """Give what a set takes from each queue below the top, by row."""
         given: Amounts = {}
         for unit in chosen:
-            for queue in self.queues.path[unit.workload.leaf]:
-                if queue == self.top:
-                    break
+            for queue in self.below_top(unit.workload.leaf):
                 own = given.setdefault(queue, dict.fromkeys(self.rows, 0))
                 for row in self.rows:
                     own[row] += unit.amount[row]
         return given
+
+    def below_top(self, leaf: int) -> list[int]:
+        """Give the queues from a leaf up that are below the one that is over its max."""
+        path = self.queues.path[leaf]
+        return path[: path.index(self.top)]
 
     def leaf_priority(self, unit: EvictionUnit) -> int:
         """Give the priority of the queue that it is taken from."""
@@ -220,7 +222,7 @@ class QuotaSelection:
 
     def remaining(self) -> dict[int, int]:
         """Give what still has to go, by row, where anything has."""
-        return {row: amount - self.freed[row] for row, amount in self.problem.need.items() if amount > self.freed[row]}
+        return self.problem.remaining(self.freed)
 
     def net(self, unit: EvictionUnit) -> Amount | None:
         """Give what taking it would free now; None if it is taken, or part of what is."""
@@ -249,43 +251,26 @@ class QuotaSelection:
 
     def _binding(self, unit: EvictionUnit, net: Amount) -> Binding:
         """Give the bounds that a unit counts against, beyond what is taken already."""
-        problem = self.problem
-        binding = problem.binding(unit.workload.leaf, net)
-        return (*binding, *problem.charges(self._new_of(unit))) if problem.budgeted else binding
-
-    def _new_of(self, unit: EvictionUnit) -> Iterable[TaskState]:
-        """Give the tasks of a unit that are not taken yet."""
-        parts = self._parts.get(unit.workload)
-        if not parts:
-            return unit.tasks
-        known = {task for part in parts for task in part.tasks}
-        return [task for task in unit.tasks if task not in known]
+        known = {task for part in self._parts.get(unit.workload, ()) for task in part.tasks}
+        return self.problem.binding(unit.workload.leaf, net, (t for t in unit.tasks if t not in known))
 
     def try_add(self, unit: EvictionUnit, within: dict[int, int] | None = None) -> bool:
         """Add a unit if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
-        workload, problem = unit.workload, self.problem
-        parts = self._parts.get(workload)
-        net = self.net(unit) if parts else unit.amount
+        net = self.net(unit)
         if net is None:
             return False
-        if problem.never:
-            within = {row: amount - self.freed[row] for row, amount in problem.need.items()}
-        if within is not None:
-            for row in problem.rows:
-                if net[row] > within[row]:
-                    return False
-        binding = self._binding(unit, net)
-        for number, held in binding:
-            if self.used.get(number, 0) + held > problem.slack[number]:
-                return False
-        self._count(net, binding, 1)
-        if parts:
-            for part in [p for p in parts if not set(p.tasks).isdisjoint(unit.tasks)]:
-                parts.remove(part)
-                del self.units[part]
-            parts.append(unit)
-        else:
-            self._parts[workload] = [unit]
+        if self.problem.never:
+            within = {row: amount - self.freed[row] for row, amount in self.problem.need.items()}
+        if within is not None and any(net[row] > most for row, most in within.items()):
+            return False
+        if self.blocked_by(unit, net) is not None:
+            return False
+        self._count(net, self._binding(unit, net), 1)
+        parts = self._parts.setdefault(unit.workload, [])
+        for part in [p for p in parts if not set(p.tasks).isdisjoint(unit.tasks)]:
+            parts.remove(part)
+            del self.units[part]
+        parts.append(unit)
         self.units[unit] = None
         return True
 
@@ -293,8 +278,7 @@ class QuotaSelection:
         """Give a unit back, as a whole."""
         self._parts[unit.workload].remove(unit)
         del self.units[unit]
-        binding = self.problem.binding(unit.workload.leaf, unit.amount)
-        self._count(unit.amount, (*binding, *self.problem.charges(unit.tasks)), -1)
+        self._count(unit.amount, self.problem.binding(unit.workload.leaf, unit.amount, unit.tasks), -1)
 
     def _count(self, amount: Amount, binding: Binding, sign: int) -> None:
         for row in self.freed:
