@@ -163,3 +163,25 @@ def test_where_a_plugin_spares_the_first_choices_others_go():
     scheduler.context.plugins = EvictionPlugins([Spares("w0", "w1")])
     plan = scheduler.cycle(NOW + SECOND)
     assert sorted(s.workload for s in plan.steps) == [f"default/w{i}" for i in (2, 3, 4, 5)]
+
+
+class Keeps:
+    """A plugin that lets nothing of one workload go."""
+
+    name = "keeper"
+
+    def allow_victim(self, contender, victim, cause, now):  # noqa: ARG002
+        return victim.name != "kept"
+
+
+def test_a_plugin_is_asked_about_surplus_of_what_is_in_its_minimum_runtime_too():
+    """The minimum runtime protects the core alone; whoever says no to the whole workload is still heard."""
+    tree = [queue("q", max={"cpu": 1}, quota_preemption_delay=MINUTE, reclaim_min_runtime=HOUR)]
+    for name, goes in (("other", 2), ("kept", 0)):
+        work = [workload(name, tasks=3, of=spec(cpu=1), on=["n"] * 3, min_member=1, queue="q", running=600)]
+        made = fire_at_once(cluster([node("n")], work, tree, quota_preemption=ON, actions=("quota",)), "q")
+        scheduler = Scheduler(session_of(made))
+        scheduler.context.plugins = EvictionPlugins([Keeps()])
+        plan = scheduler.cycle(made.now)
+        assert sum(s.action == "evict" for s in plan.steps) == goes
+        assert ("keeper" in {b.reason for b in plan.quota[0].blockers}) is (name == "kept")

@@ -200,21 +200,24 @@ class QuotaRound:
                 self.left -= len(unit.tasks)
             if self._announces or unit.workload.model.eviction_notice is not None:
                 self.state.remember(unit.workload)
-            lost, until = lost_time(self.session, unit.workload), known.protected_until(unit.workload)
+            lost = lost_time(self.session, unit.workload)
+            until = self.state.plugins.min_runtime.protected_until(self.session, "quota", -1, unit.workload)
             for task in unit.tasks:
                 price[task] = known.cost_of(task), lost, until
         return price
 
     def _allowed(self, units: list[EvictionUnit]) -> list[EvictionUnit]:
         """Leave out what plugins do not let go together with what comes before it."""
-        if not units or not self.candidates.guarded:
+        plugins, leaves = self.state.plugins, {unit.workload.leaf for unit in units}
+        protected = any(plugins.min_runtime.minimum(self.session, "quota", -1, leaf) for leaf in leaves)
+        if not protected and not plugins.others:  # what bounds a set otherwise is known to the choice
             return units
         allowed: list[EvictionUnit] = []
         waiting = [units]
         while waiting:
             chunk = waiting.pop()
             tasks = [t for unit in (*allowed, *chunk) for t in unit.tasks]
-            refusal = self.state.plugins.validate(self.session, "quota", None, tasks)
+            refusal = plugins.validate(self.session, "quota", None, tasks)
             if refusal is None:
                 allowed += chunk
             elif len(chunk) == 1:

@@ -12,9 +12,8 @@ from tenure.engine.cost import cost, rate
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
-from tenure.shields.min_runtime import resolve
 from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
@@ -66,10 +65,7 @@ class UnitCandidates:
         self.session = session
         self.plugins = plugins
         self.most = most
-        self._protected: dict[int, int] = {}
         self._rates: dict[int, float] = {}
-        self._closed: dict[int, Refusal | None] = {}
-        self._open: dict[int, bool] = {}
         self._by_cost = session.settings.victims == "cost"
         self._left_out: dict[tuple[TaskState, ...], Refusal] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
@@ -81,12 +77,10 @@ class UnitCandidates:
         """Give what could be taken from these leaves that holds something of one of the rows."""
         pool = UnitPool()
         for leaf in leaves:
-            is_open = self._is_open(leaf)
+            closed = disabled(self.session.queues, leaf)
             for workload in self._by_leaf.get(leaf, ()):
-                if is_open and len(workload.tasks) == 1 and self._consider_alone(workload, rows, pool):
-                    continue
                 if workload.occupied():
-                    self._consider(workload, rows, pool)
+                    self._consider(workload, rows, pool, closed)
         for unit in [t for t in pool.units if t.tasks in self._left_out]:
             pool.units.remove(unit)
             pool.refused.append((unit.workload, self._left_out[unit.tasks]))
@@ -96,11 +90,6 @@ class UnitCandidates:
     def leave_out(self, unit: EvictionUnit, refusal: Refusal) -> None:
         """Let no later pool hold a unit."""
         self._left_out[unit.tasks] = refusal
-
-    @property
-    def guarded(self) -> bool:
-        """Whether a set of units has to be shown to plugins as a whole; what bounds it otherwise is known here."""
-        return bool(self.plugins.others) or any(self._protected.values())
 
     def bounds(self, units: Sequence[EvictionUnit]) -> tuple[list[TaskState], list[LinearBound]]:
         """Give the tasks of units, each once, and what disruption budgets say of them, by their number there."""
@@ -139,31 +128,8 @@ class UnitCandidates:
             )  # fmt: skip
         return unit.rank
 
-    def protected_until(self, workload: WorkloadState) -> int:
-        """When the minimum runtime of a workload ends or ended, in µs since the epoch; -1 if it has none."""
-        if not self._minimum(workload.leaf):
-            return -1
-        return self.plugins.min_runtime.protected_until(self.session, "quota", -1, workload)
-
-    def _consider_alone(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool) -> bool:
-        """Do as `_consider` does for a single task about which nothing is special, in a fraction of the time.
-
-        Gives False where something is. To be asked only in leaves where nothing is refused.
-        """
-        root, task = workload.root, workload.tasks[0]
-        if workload.fixed or root.minimum < 1 or root.children:
-            return False
-        if task.phase is RUNNING or task.phase is BOUND:
-            amount = task.cls.amount_at(task.node, self.session.nodes)
-            for row in rows:
-                if amount[row] > 0:
-                    last = spared(self.session, task)
-                    pool.units.append(EvictionUnit(workload, (task,), amount, int(last), (last, workload.priority)))
-                    break
-        return True
-
-    def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool) -> None:
-        refusal = self._refuse(workload)
+    def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool, closed: Refusal | None) -> None:
+        refusal = preemptibility(workload) or closed or self._refuse(workload)
         helpful = [t for t in self._units(workload) if any(t.amount[row] > 0 for row in rows)]
         if not helpful:
             return
@@ -179,31 +145,8 @@ class UnitCandidates:
         pool.units += helpful
 
     def _refuse(self, workload: WorkloadState) -> Refusal | None:
-        refusal = preemptibility(workload) or self._disabled(workload.leaf)
-        if refusal is None and self._minimum(workload.leaf):
-            refusal = self.plugins.min_runtime.filter(self.session, "quota", None, workload)
-        if refusal is None and self.plugins.others:
-            refusal = self.plugins.ask_others(self.session, "quota", None, workload)
-        return refusal
-
-    def _is_open(self, leaf: int) -> bool:
-        """Whether nothing in a leaf is refused that does not say so itself."""
-        found = self._open.get(leaf)
-        if found is None:
-            found = self._open[leaf] = not (self._disabled(leaf) or self._minimum(leaf) or self.plugins.others)
-        return found
-
-    def _disabled(self, leaf: int) -> Refusal | None:
-        """Refuse everything in a leaf from which nothing is taken."""
-        if leaf not in self._closed:
-            self._closed[leaf] = disabled(self.session.queues, leaf)
-        return self._closed[leaf]
-
-    def _minimum(self, leaf: int) -> int:
-        """Minimum runtime that holds in a leaf; mostly none does."""
-        if leaf not in self._protected:
-            self._protected[leaf] = resolve(self.session.settings, self.session.queues, "quota", -1, leaf)
-        return self._protected[leaf]
+        refusal = self.plugins.min_runtime.filter(self.session, "quota", None, workload)
+        return self.plugins.ask_others(self.session, "quota", None, workload) or refusal
 
     def _units(self, workload: WorkloadState) -> list[EvictionUnit]:
         root = workload.root
