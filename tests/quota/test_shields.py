@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 from tests.quota.oracle import best, keeps_guarantees, over, value, within_budgets
 from tests.quota.strategies import MINUTE, clusters
 from tests.quota.test_best_set import fire_at_once, taken_in
@@ -185,3 +185,17 @@ def test_a_plugin_is_asked_about_surplus_of_what_is_in_its_minimum_runtime_too()
         plan = scheduler.cycle(made.now)
         assert sum(s.action == "evict" for s in plan.steps) == goes
         assert ("keeper" in {b.reason for b in plan.quota[0].blockers}) is (name == "kept")
+
+
+def test_a_promise_is_given_up_before_anything_that_runs_where_a_guarantee_was_not_reached_before():
+    """What a queue holds less of than it is guaranteed is no reason to evict, and to keep what is only promised."""
+    size = spec(cpu=2, memory=1)
+    work = [
+        workload("runs", of=size, on=["n"], queue="q", running=600),
+        workload("waits", tasks=[task("waits-0", size, nominated_to="n")], queue="q"),
+    ]
+    tree = [queue("q", max={"cpu": 2}, guaranteed={"memory": 8}, quota_preemption_delay=MINUTE)]
+    made = cluster([node("n", memory=64)], work, tree, quota_preemption=ON, actions=("quota",))
+    plan = Scheduler(session_of(fire_at_once(made, "q"))).cycle(made.now)
+    assert [s.workload for s in plan.steps if s.action == "evict"] == []
+    assert plan.expired == [("default/waits", 0)]

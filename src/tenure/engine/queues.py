@@ -219,6 +219,14 @@ class QueueTree:
                 if more and floor >= 0 and have + more > floor:
                     yield queue, row
 
+    def carried_below_guaranteed(self, leaf: int, amount: Amount) -> bool:
+        """Whether ``amount`` less carries some queue, from the leaf up, from at least its guaranteed to less."""
+        return any(
+            have - goes < floor <= have
+            for queue in self.path[leaf]
+            for have, goes, floor in zip(self.allocated[queue], amount, self.guaranteed[queue], strict=True)
+        )
+
     def within_guaranteed(self, queue: int, amount: Amount, allocated: Amount | None = None) -> bool:
         """Whether with ``amount`` more the queue stays within guaranteed in all that it asks for and guarantees.
 

@@ -202,10 +202,8 @@ class NoticeJudge:
         armed = delays(queues.queues, settings)
         amount = piece.amount
         path = queues.path[workload.leaf]
-        for queue in path:
-            held = zip(amount, queues.allocated[queue], queues.guaranteed[queue], strict=True)
-            if any(has - a < floor <= has for a, has, floor in held):
-                return False
+        if queues.carried_below_guaranteed(workload.leaf, amount):
+            return False
         for number in path:
             if not armed[queues.queues[number].name]:
                 continue

@@ -247,17 +247,9 @@ class QuotaRound:
         ]
         for workload in sorted(nominated_tasks, key=lambda w: (w.priority, -w.created_at, w.key)):
             need, amount = self._need(number), held(self.session, _promised(workload))
-            if any(amount[row] > 0 for row in need) and self._spares_guarantees(workload.leaf, amount):
+            if any(amount[row] > 0 for row in need) and not self.queues.carried_below_guaranteed(workload.leaf, amount):
                 self._withdraw(workload)
                 self.session.refresh(workload)
-
-    def _spares_guarantees(self, leaf: int, amount: tuple[int, ...]) -> bool:
-        queues = self.queues
-        return all(
-            not goes or queues.allocated[queue][row] - goes >= queues.guaranteed[queue][row]
-            for queue in queues.path[leaf]
-            for row, goes in enumerate(amount)
-        )
 
     def _withdraw(self, workload: WorkloadState) -> None:
         promised = _promised(workload)
