@@ -31,7 +31,7 @@ class Everybody:
 
 
 def unbounded(monkeypatch):
-    """Let every candidate be tried for everybody who waits, and nobody be thought to fare as another does."""
+    """Let every candidate be tried for everybody who waits."""
 
     class Open(module.CandidatePrefilter):
         def __init__(self, session, shares, candidates, contenders):
@@ -42,7 +42,6 @@ def unbounded(monkeypatch):
         alone, together = Everybody.alone, Everybody.together
 
     monkeypatch.setattr(module, "CandidatePrefilter", Open)
-    monkeypatch.setattr(module.RequeueTransactions, "_refuse", lambda *_: None)
 
 
 def module_in_order(session, shares, classes):

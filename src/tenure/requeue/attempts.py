@@ -49,29 +49,25 @@ class RequeueAttempts:
         self._checked: dict[WorkloadState, int] = {}
         self._placed: tuple[int, PlacedThisCycle] | None = None
 
-    def ready(self, cls: ContenderClass, need: RoomDemand | None) -> WorkloadState | None:
-        """Give the first of a class that still cannot be served as things are; who can be is served.
-
-        ``need`` is what the class asks for, if room is still as it was when that was worked out.
-        """
+    def ready(self, cls: ContenderClass) -> WorkloadState | None:
+        """Give the first of a class that still cannot be served as things are; who can be is served."""
         while (contender := cls.first()) is not None:
             if contender.step is None or contender.entry is None:
                 cls.pass_first()
             elif self._checked.get(contender) == self.commits.number:
                 return contender
-            elif self._fits_as_it_is(contender, need):
+            elif self._fits_as_it_is(contender):
                 cls.pass_first()
-                need = None
             else:
                 self._checked[contender] = self.commits.number
                 return contender
         return None
 
-    def _fits_as_it_is(self, contender: WorkloadState, need: RoomDemand | None) -> bool:
+    def _fits_as_it_is(self, contender: WorkloadState) -> bool:
         """Whether a contender gets its place without any eviction by now."""
         session, step = self.session, contender.step
         assert step is not None
-        if held_back(session, contender, step) or not (need or RoomDemand(session, step)).met(()):
+        if held_back(session, contender, step) or not RoomDemand(session, step).met(()):
             return False
         rules = RequeueRules(session, self.shares, contender)
         keep = session.settings.backfill != "easy"

@@ -30,7 +30,7 @@ class MultiVictimSearch:
     def run(self, cls: ContenderClass, start: SearchPosition | None) -> None:
         """Requeue the first set that pays for the first of a class; ``start``: where to go on with it."""
         candidates = self.prospects.together(cls, self.most) if self.most > 1 else []
-        contender = self.attempts.ready(cls, self.prospects.need(cls)) if candidates else None
+        contender = self.attempts.ready(cls) if candidates else None
         if contender is not None:
             self._try(cls, contender, candidates, start)
 

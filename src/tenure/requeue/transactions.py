@@ -17,21 +17,16 @@ from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.classes import ContenderClass, gather
-from tenure.requeue.equivalence import CandidateEquivalence, Likeness
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.multi_victim_search import MultiVictimSearch
 from tenure.requeue.pending_index import PendingIndex
 from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
 from tenure.requeue.rules import DESERVING
-from tenure.victims.dry_run import IN_VAIN, NO_ROOM, TAKES_BACK
 from tenure.victims.pieces import Piece
 from tenure.victims.state import EvictionState
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""
-
-OF_ROOM = (NO_ROOM, IN_VAIN, TAKES_BACK)
-"""What a play-through finds out."""
 
 
 class RequeueTransactions:
@@ -53,10 +48,6 @@ class RequeueTransactions:
         self.left = list(candidates)
         self.attempts = RequeueAttempts(state, shares, outcome)
         self.considered: set[str] = set()
-        self._prospects: CandidatePrefilter | None = None
-        self._alike: CandidateEquivalence | None = None
-        self._refused: set[tuple[object, int]] = set()
-        self._as_of = self._looked_at = -1
 
     def run(self, position: SearchPosition | None) -> SearchPosition | None:
         """Try all candidates while workloads contend; give where the search was cut off, if it was.
@@ -92,7 +83,6 @@ class RequeueTransactions:
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
-        self._prospects, self._looked_at, self._as_of = prospects, number, -1
         for place in (*range(at, len(turns)), *range(at)):
             turn, changed = turns[place], number != attempts.commits.number
             start = position if place == at else None
@@ -119,19 +109,17 @@ class RequeueTransactions:
         for number, pieces in enumerate(attempts.options(candidate)):
             if start is not None and number < start.size:
                 continue
-            classes, likeness = single.classes, self._likeness(single)
+            classes = single.classes
             if start is not None and number == start.size:
                 classes = classes[_first_with(start.contender, classes) :]
             for cls in classes:
-                contender = self._ready(single, likeness, cls)
+                contender = attempts.ready(cls)
                 if contender is None or not attempts.allowed(contender, candidate, pieces):
                     continue
                 if not attempts.spend(SearchPosition(contender.key, candidate.workload.key, number)):
                     return
-                verdict = self._try(cls, contender, candidate, pieces)
-                if verdict is None:
+                if self._try(cls, contender, candidate, pieces) is None:
                     return
-                self._refuse(single, likeness, cls, verdict)
 
     def _try(
         self, cls: ContenderClass, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]
@@ -143,30 +131,6 @@ class RequeueTransactions:
                 return verdict
             pieces = self.attempts.fewer(contender, pieces)
         return self.attempts.commit(cls, contender, [candidate], pieces)
-
-    def _likeness(self, single: CandidateMatch) -> Likeness:
-        """What a candidate has in common with those that fare as it does, as things are."""
-        if self._as_of != self.attempts.commits.number:
-            self._alike, self._refused, self._as_of = None, set(), self.attempts.commits.number
-        if self._alike is None:
-            self._alike = CandidateEquivalence(self.session)
-        return self._alike.of(single.candidate, single.kind)
-
-    def _ready(self, single: CandidateMatch, likeness: Likeness, cls: ContenderClass) -> WorkloadState | None:
-        """Give who is first of a class, unless candidates of this kind were refused to it."""
-        if not self._refused.isdisjoint(((single.kind, id(cls)), (likeness, id(cls)))):
-            return None
-        assert self._prospects is not None
-        fresh = self._looked_at == self.attempts.commits.number
-        return self.attempts.ready(cls, self._prospects.need(cls) if fresh else None)
-
-    def _refuse(self, single: CandidateMatch, likeness: Likeness, cls: ContenderClass, verdict: Refusal) -> None:
-        """Remember a refusal: what rules of queues refuse, they refuse to all of the kind."""
-        if not single.candidate.is_simple or verdict.shield not in (*OF_QUEUES, *OF_ROOM):
-            return  # a shield or a plugin looks at more than what is alike
-        self._refused.add((likeness, id(cls)))
-        if verdict.about and verdict.shield in OF_QUEUES:
-            self._refused.add((single.kind, id(cls)))
 
 
 def _place_of(position: SearchPosition | None, turns: Sequence[CandidateMatch | ContenderClass]) -> int | None:
