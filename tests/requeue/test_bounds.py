@@ -24,9 +24,9 @@ class Everybody:
     """A prefilter that rules nobody out."""
 
     def alone(self):
-        return [module.CandidateMatch(c, number, list(self.classes)) for number, c in enumerate(self.candidates)]
+        return [module.CandidateMatch(c, list(self.classes)) for c in self.candidates]
 
-    def together(self, cls, most):  # noqa: ARG002
+    def together(self, cls):  # noqa: ARG002
         return list(self.candidates)
 
 
@@ -36,7 +36,6 @@ def unbounded(monkeypatch):
     class Open(module.CandidatePrefilter):
         def __init__(self, session, shares, candidates, contenders):
             super().__init__(session, shares, candidates, contenders)
-            self.candidates = list(candidates)
             self.classes = module_in_order(session, shares, contenders)
 
         alone, together = Everybody.alone, Everybody.together

@@ -17,7 +17,6 @@ from tenure.requeue.memory import SearchPosition
 from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
-from tenure.shields.patience import NOT_YET
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
@@ -112,7 +111,7 @@ class RequeueAttempts:
     def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> AcceptedSet | Refusal:
         """Play a set through, and undo it."""
         found = self.commits.play(contender, pieces, keep=False)
-        self._noted(found)
+        self._note(found)
         return found
 
     def pays(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
@@ -135,27 +134,25 @@ class RequeueAttempts:
         contender: WorkloadState,
         candidates: Sequence[RequeueCandidate],
         pieces: Sequence[Piece],
-    ) -> Refusal | None:
+    ) -> bool:
         """Carry a set out for the first of a class, if it pays, and the wait is worth it."""
         if not self.put_off.is_worth_it(contender, pieces):
-            return Refusal(NOT_YET, f"{contender.key} has not waited for long enough", about=contender.key)
+            return False
         gone = {p.workload for p in pieces}
         going = [c for c in candidates if c.workload in gone]
-        refusal = self._noted(self.commits.commit(contender, pieces, going))
+        refusal = self.commits.commit(contender, pieces, going)
+        self._note(refusal)
         if refusal is None:
             for candidate in going:
                 candidate.done = True
             cls.pass_first()
-        return refusal
+        return refusal is None
 
-    def _noted(self, verdict: AcceptedSet | Refusal | None) -> Refusal | None:
+    def _note(self, verdict: AcceptedSet | Refusal | None) -> None:
         """Count what was played through to its end in vain: it took the longer, the more wait."""
-        if not isinstance(verdict, Refusal):
-            return None
-        if not verdict.about:
+        if isinstance(verdict, Refusal) and not verdict.about:
             entries = [len(e) for e in self.session.waiting.entries.values() if e]
             self._without_effect += sum(entries) if len(entries) > 1 else 1
-        return verdict
 
     def report(self) -> None:
         """Write into the plan who was refused and why, and that steps ran out."""

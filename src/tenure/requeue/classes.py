@@ -12,7 +12,6 @@ from tenure.engine.waiting import Entry
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.pending_index import PendingIndex
-from tenure.victims.room_bounds import RoomDemand
 
 
 @dataclass(slots=True, eq=False)
@@ -53,25 +52,6 @@ class ContenderClass:
     def has(self, key: str) -> bool:
         """Whether a workload of that name still waits here."""
         return any(e[-1].key == key and e[-1] not in self.barred for e in self.entries[self.place :])
-
-
-class ShapeNeeds:
-    """The needs of each shape, as room is when it is first asked about."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self._known: dict[Hashable, RoomDemand] = {}
-
-    def of(self, cls: ContenderClass) -> RoomDemand:
-        """Give what a class asks for."""
-        return self.of_step(cls.shape, cls.step)
-
-    def of_step(self, shape: Hashable, step: Demand) -> RoomDemand:
-        """Give what a step of a shape asks for."""
-        found = self._known.get(shape)
-        if found is None:
-            found = self._known[shape] = RoomDemand(self.session, step)
-        return found
 
 
 def gather(session: Session, pending_index: PendingIndex, barred: Collection[WorkloadState]) -> list[ContenderClass]:

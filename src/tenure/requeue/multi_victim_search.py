@@ -23,13 +23,12 @@ class MultiVictimSearch:
 
     def __init__(self, attempts: RequeueAttempts, prospects: CandidatePrefilter) -> None:
         self.attempts = attempts
-        self.session = attempts.session
         self.prospects = prospects
-        self.most = attempts.session.settings.requeue.max_candidates
+        self.most = prospects.most
 
     def run(self, cls: ContenderClass, start: SearchPosition | None) -> None:
         """Requeue the first set that pays for the first of a class; ``start``: where to go on with it."""
-        candidates = self.prospects.together(cls, self.most) if self.most > 1 else []
+        candidates = self.prospects.together(cls) if self.most > 1 else []
         contender = self.attempts.ready(cls) if candidates else None
         if contender is not None:
             self._try(cls, contender, candidates, start)

@@ -31,14 +31,13 @@ class PendingClass:
 
 
 class PendingIndex:
-    """The lines of one session. ``version`` grows when a line begins or ends, or another workload is first in it.
+    """The lines of one session.
 
     ``waiting`` counts, by leaf, the workloads that wait. A session that begins anew needs a new index.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.version = 0
         self.waiting: dict[int, int] = {}
         self._lines: dict[Alike, PendingClass] = {}
         self._place: dict[WorkloadState, tuple[PendingClass, Entry]] = {}
@@ -101,7 +100,6 @@ class PendingIndex:
         if line is None:
             line = self._lines[alike] = PendingClass(alike, step, possible=self._ever(shape, step))
         insort(line.entries, entry)
-        self.version += line.entries[0] is entry
         self._place[state] = line, entry
         self.waiting[state.leaf] = self.waiting.get(state.leaf, 0) + 1
         if delay(self.session, state) is not None:
@@ -112,9 +110,7 @@ class PendingIndex:
         if known is None:
             return
         line, entry = known
-        place = bisect_left(line.entries, entry)
-        del line.entries[place]
-        self.version += not place
+        del line.entries[bisect_left(line.entries, entry)]
         if not line.entries:
             del self._lines[line.alike]
         self.waiting[state.leaf] -= 1

@@ -79,40 +79,6 @@ class Precedence:
             queues.release(kind.leaf, kind.held, fixed=False)
             return [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
 
-    def beatable(self) -> Mask:
-        """Mask of candidate kinds that at least one pending class outranks."""
-        queues = self.session.queues
-        best = self._best()
-        highest: dict[int, int] = {}
-        for cls in self.contenders:
-            highest[cls.leaf] = max(cls.priority, highest.get(cls.leaf, cls.priority))
-        found = np.zeros(len(self.kinds), bool)
-        for number, (kind, ranks) in enumerate(zip(self.kinds, self._kind_ranks, strict=True)):
-            own = highest.get(kind.leaf)
-            if own is not None and self._before(own, kind.priority):
-                found[number] = True
-                continue
-            for queue, rank in zip(queues.path[kind.leaf], ranks, strict=True):
-                first = next((r for r, q in best.get(queues.parent[queue], ()) if q != queue), None)
-                if first is not None and first < rank:
-                    found[number] = True
-                    break
-        return found
-
-    def _best(self) -> dict[int, list[tuple[int, int]]]:
-        """By parent, rank and number of the two children that come first with any step that is asked for there."""
-        first: dict[int, int] = {}
-        for (queue, _), rank in self._rank_of.items():
-            first[queue] = min(rank, first.get(queue, rank))
-        found: dict[int, list[tuple[int, int]]] = {}
-        for queue, rank in first.items():
-            found.setdefault(self.session.queues.parent[queue], []).append((rank, queue))
-        return {parent: sorted(ranks)[:2] for parent, ranks in found.items()}
-
-    def _before(self, mine: int, theirs: int) -> bool:
-        """Whether a priority is more deserving than another of the same leaf."""
-        return mine > theirs or (self.equals and mine == theirs)
-
     def rows(self, classes: Sequence[ContenderClass]) -> list[Mask]:
         """Give, for each class, the kinds than which it is more deserving."""
         path = self.session.queues.path

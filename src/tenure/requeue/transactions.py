@@ -118,17 +118,16 @@ class RequeueTransactions:
                     continue
                 if not attempts.spend(SearchPosition(contender.key, candidate.workload.key, number)):
                     return
-                if self._try(cls, contender, candidate, pieces) is None:
+                if self._try(cls, contender, candidate, pieces):
                     return
 
     def _try(
         self, cls: ContenderClass, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]
-    ) -> Refusal | None:
+    ) -> bool:
         """Requeue what is needed of some pieces of a candidate, if that pays."""
         if len(pieces) > 1:
-            verdict = self.attempts.verdict(contender, pieces)
-            if isinstance(verdict, Refusal):
-                return verdict
+            if isinstance(self.attempts.verdict(contender, pieces), Refusal):
+                return False
             pieces = self.attempts.fewer(contender, pieces)
         return self.attempts.commit(cls, contender, [candidate], pieces)
 
