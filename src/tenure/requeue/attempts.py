@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.allocation import held_back
+from tenure.engine.memo import Memo
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
@@ -31,7 +32,10 @@ ASKED = 16
 
 
 class RequeueAttempts:
-    """The attempts of requeue, with what single candidates and sets share; ``cut`` is where the steps ran out."""
+    """The attempts of requeue, with what single candidates and sets share; ``cut`` is where the steps ran out.
+
+    ``options`` gives what a candidate can give as things are, the gentlest first.
+    """
 
     def __init__(self, state: EvictionState, shares: CurrentShares, outcome: RequeueOutcome) -> None:
         self.state = state
@@ -46,7 +50,14 @@ class RequeueAttempts:
         self._asked = 0
         self._without_effect = 0
         self._checked: dict[WorkloadState, int] = {}
-        self._placed: tuple[int, PlacedThisCycle] | None = None
+        self._placed = Memo[None, PlacedThisCycle](
+            lambda _: PlacedThisCycle(state.fresh(), state.settled()), lambda _: self.commits.number
+        )
+        self.options = Memo[RequeueCandidate, list[list[Piece]]](
+            lambda candidate: candidate.options(self.session, self._placed(None)),
+            lambda _: self.commits.number,
+            lambda one, other: [[p.tasks for p in o] for o in one] == [[p.tasks for p in o] for o in other],
+        )
 
     def ready(self, cls: ContenderClass) -> WorkloadState | None:
         """Give the first of a class that still cannot be served as things are; who can be is served."""
@@ -94,13 +105,6 @@ class RequeueAttempts:
         if self._asked % ASKED == 0:
             self.state.budget.spend()
         return False
-
-    def options(self, candidate: RequeueCandidate) -> list[list[Piece]]:
-        """Give what a candidate can give as things are, the gentlest first."""
-        number = self.commits.number
-        if self._placed is None or self._placed[0] != number:
-            self._placed = number, PlacedThisCycle(self.state.fresh(), self.state.settled())
-        return candidate.options(self.session, self._placed[1])
 
     def spend(self, position: SearchPosition) -> bool:
         """Take a step; False, and ``position`` noted as what comes next, if there is none left."""

@@ -46,8 +46,6 @@ class RequeueCandidate:
     nominated: Nominated
     over: float
     done: bool = False
-    _options: tuple[PlacedThisCycle, list[list[Piece]]] | None = None
-    _kind: CandidateKind | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -61,11 +59,6 @@ class RequeueCandidate:
 
     def kind(self, session: Session) -> CandidateKind:
         """Give its kind: exactly, if it can only go as a whole."""
-        if self._kind is None:
-            self._kind = self._find_kind(session)
-        return self._kind
-
-    def _find_kind(self, session: Session) -> CandidateKind:
         workload = self.workload
         if not self.is_simple:
             return CandidateKind(workload.leaf, workload.priority, None, Demand(START, workload.tasks, None).amount)
@@ -73,15 +66,7 @@ class RequeueCandidate:
         return CandidateKind(workload.leaf, workload.priority, held(session, tasks), asks_anew(workload, tasks))
 
     def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
-        """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core.
-
-        They hold for as long as ``placed`` is the same.
-        """
-        if self._options is None or self._options[0] is not placed:
-            self._options = placed, self._find_options(session, placed)
-        return self._options[1]
-
-    def _find_options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
+        """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
         pieces = pieces_of(session, self.workload, placed.fresh, core=True, paid=placed.paid)
         surplus = sorted((p for p in pieces if not p.whole and not p.group), key=lambda p: p.rank)
         found = [[p] for p in surplus]
