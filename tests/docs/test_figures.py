@@ -10,7 +10,7 @@ LARGE_CLASSES = 45
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 9179
+DECIDING = 9127
 """Lines of the rooms that choose who has to go."""
 
 

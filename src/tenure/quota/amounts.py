@@ -27,54 +27,41 @@ def holdings(rows: Sequence[int], units: Sequence[EvictionUnit]) -> Holdings:
     """Add up what units hold; of those that overlap the largest counts."""
     found: Holdings = {}
     taken: set[TaskState] = set()
-    compound = any(unit.compound for unit in units)
-    for unit in sorted(units, key=lambda t: -len(t.tasks)) if compound else units:  # what holds others before those
-        if compound:
-            if unit.tasks[0] in taken:
-                continue
-            if unit.compound:
-                taken.update(unit.tasks)
-        key = unit.workload.leaf, unit.tier
-        own = found.get(key)
-        if own is None:
-            own = found[key] = dict.fromkeys(rows, 0)
+    for unit in sorted(units, key=lambda t: -len(t.tasks)):  # what holds others before those
+        if unit.tasks[0] in taken:
+            continue
+        if unit.compound:
+            taken.update(unit.tasks)
+        own = found.setdefault((unit.workload.leaf, unit.tier), dict.fromkeys(rows, 0))
         for row in rows:
             own[row] += unit.amount[row]
     return found
 
 
-class EnforceableAmounts:
-    """The amounts that could be taken below each queue, by row, without breaking a guarantee in that resource.
+def enforceable(queues: QueueTree, top: int, rows: Sequence[int], found: Holdings, tier: Tier | None = None) -> Amounts:
+    """Give what could be taken below each queue from ``top`` down without breaking a guarantee in that resource.
 
-    ``of[queue][row]``, for the queue at the top and all below it; only tiers up to ``tier`` count, if one is given.
+    Only tiers up to ``tier`` count, if one is given.
     """
+    total: Amounts = {}
 
-    def __init__(
-        self, queues: QueueTree, top: int, rows: Sequence[int], found: Holdings, tier: Tier | None = None
-    ) -> None:
-        self.queues = queues
-        self.rows = rows
-        held: Amounts = {}
-        for (leaf, of), amounts in found.items():
-            if tier is None or of <= tier:
-                own = held.setdefault(leaf, dict.fromkeys(rows, 0))
-                for row in rows:
-                    own[row] += amounts[row]
-        self.of: Amounts = {}
-        self._sum(top, held)
-
-    def _sum(self, queue: int, held: Amounts) -> dict[int, int]:
-        queues = self.queues
-        total = dict(held.get(queue, dict.fromkeys(self.rows, 0)))
-        for child in queues.children[queue]:
-            for row, amount in self._sum(child, held).items():
-                total[row] += amount
-        for row in self.rows:
+    def add_up(queue: int) -> dict[int, int]:
+        own = total[queue] = dict.fromkeys(rows, 0)
+        parts = [amounts for (leaf, of), amounts in by_leaf.get(queue, ()) if tier is None or of <= tier]
+        for amounts in (*parts, *map(add_up, queues.children[queue])):
+            for row in rows:
+                own[row] += amounts[row]
+        for row in rows:
             above = queues.allocated[queue][row] - max(0, queues.guaranteed[queue][row])
             if above >= 0:  # a guarantee that was not reached before binds nothing
-                total[row] = min(total[row], above)
-        self.of[queue] = total
-        return total
+                own[row] = min(own[row], above)
+        return own
+
+    by_leaf: dict[int, list[tuple[tuple[int, Tier], dict[int, int]]]] = {}
+    for key, amounts in found.items():
+        by_leaf.setdefault(key[0], []).append((key, amounts))
+    add_up(top)
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +78,7 @@ def distribute(
     top: int,
     need: dict[int, int],
     share: Sequence[Sequence[int]],
-    capacities: Sequence[EnforceableAmounts],
+    capacities: Sequence[Amounts],
 ) -> Amounts:
     """Give the amount that each queue below ``top`` should give up, by row.
 
@@ -127,7 +114,7 @@ def _divide(
     row: int,
     amount: int,
     share: Sequence[Sequence[int]],
-    capacities: Sequence[EnforceableAmounts],
+    capacities: Sequence[Amounts],
     given: Amounts,
 ) -> None:
     grain = whole_unit(queues.resources[row])
@@ -139,7 +126,7 @@ def _divide(
                 floor = max(0, queues.guaranteed[child][row])
                 line = max(share[child][row], floor) if above_share else floor
                 far = held - line - given[child][row]
-                room = min(far, capacity.of[child][row] - given[child][row])
+                room = min(far, capacity[child][row] - given[child][row])
                 if far > 0 and room > 0:
                     parts.append(_Child(child, far, room))
             for child, extra in _proportional(queues, parts, amount, grain).items():

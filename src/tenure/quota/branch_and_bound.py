@@ -12,7 +12,7 @@ from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
-from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, add_levels, ordered
+from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, ordered
 from tenure.quota.units import EvictionUnit
 
 MOST_ITEMS = 60
@@ -100,7 +100,7 @@ class BranchAndBound:
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
         else:
-            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0), {}))
+            self._decide(0, _State(dict.fromkeys(self.problem.rows, 0), Counter()))
         return self.best
 
     def _decide(self, number: int, state: _State) -> None:
@@ -135,7 +135,7 @@ class BranchAndBound:
             number + 1,
             _State(
                 freed,
-                add_levels(state.levels, option.levels),
+                state.levels + option.levels,
                 state.last + option.last,
                 max(state.leaf_priority, item.leaf_priority),
                 state.cost + option.cost,

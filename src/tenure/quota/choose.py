@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.workloads import TaskState
-from tenure.quota.amounts import EnforceableAmounts, Holdings, distribute, holdings
+from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
 from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.exact_selection import ExactSelection, Solve
 from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
@@ -66,13 +66,13 @@ def choose(
     queues = session.queues
     rows = tuple(need)
     pool = candidates.pool(queues.leaves[top], rows)
-    problem = QuotaProblem(candidates, top, need, {}, never=never)
-    problem.add_budgets(*candidates.bounds(pool.units))
+    problem = QuotaProblem(candidates, top, need, never=never)
+    problem.add_budgets(pool.units)
     units = [unit for unit in pool.units if problem.possible(unit)]
     found = holdings(rows, units)
-    everything = EnforceableAmounts(queues, top, rows, found)
-    problem.most = everything.of[top]
-    first = EnforceableAmounts(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
+    everything = enforceable(queues, top, rows, found)
+    problem.most = everything[top]
+    first = enforceable(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, units, _needed_tier(problem, found, everything)) if units else []
     chosen, proved = _best(problem, units, chosen, solve, follow)
@@ -131,13 +131,13 @@ def _search(
     return optimum.run(), optimum.proved
 
 
-def _needed_tier(problem: QuotaProblem, found: Holdings, everything: EnforceableAmounts) -> Tier:
+def _needed_tier(problem: QuotaProblem, found: Holdings, everything: Amounts) -> Tier:
     """Give the lowest tier with which, by amounts alone, there is as much as with all of them."""
     tiers = sorted({tier for _, tier in found})
-    most = everything.of[problem.top]
+    most = everything[problem.top]
 
     def enough(tier: Tier) -> bool:
-        capacity = EnforceableAmounts(problem.queues, problem.top, problem.rows, found, tier)
-        return all(capacity.of[problem.top][row] >= min(need, most[row]) for row, need in problem.need.items())
+        capacity = enforceable(problem.queues, problem.top, problem.rows, found, tier)[problem.top]
+        return all(capacity[row] >= min(need, most[row]) for row, need in problem.need.items())
 
     return tiers[bisect_left(tiers, x=True, key=enough)]

@@ -8,7 +8,7 @@ numbers, and compared by the exact key, so that no set is ever worse than the on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import gcd, inf
@@ -57,7 +57,7 @@ class _Stage:
     floor: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Bundle:
     """Units that are alike, the best to take first, and their variable."""
 
@@ -105,10 +105,8 @@ class ExactSelection:
         self.best = list(known) if respects(known, cuts) else []
         self.value = problem.key(self.best)
         self.proved = False
-        self.bundles = list(_bundles(problem, units, cuts))
         self.write = _Columns()
-        for bundle in self.bundles:
-            bundle.column = self.write.add(len(bundle.units), whole=True)
+        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in _bundles(problem, units, cuts)]
         self._columns = {unit: b.column for b in self.bundles for unit in b.units}
         self._need: list[int] = []
         self._beyond: list[tuple[int, int]] = []
@@ -314,7 +312,9 @@ def _taken_of_queues(problem: QuotaProblem, level: int, units: Sequence[Eviction
     return int(any(problem.leaf_priority(t) == level for t in units))
 
 
-def _bundles(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Bundle]:
+def _bundles(
+    problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
+) -> Iterable[list[EvictionUnit]]:
     """Put units together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
     for unit in units:
@@ -324,8 +324,7 @@ def _bundles(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequenc
         own = unit.workload.key if several[unit.workload.key] > 1 else None
         compound = unit if unit.compound else None
         found.setdefault((own, compound, alike(problem, unit, cuts)), []).append(unit)
-    for bundle in found.values():
-        yield _Bundle(bundle, -1)
+    return found.values()
 
 
 def _scaled(line: Line) -> tuple[dict[int, float], float]:

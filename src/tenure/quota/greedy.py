@@ -60,17 +60,12 @@ def _fill_targets(problem: QuotaProblem, ranked: Iterable[EvictionUnit], selecti
 
 def _fill(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:
     """Take what fits into the need as a whole."""
-    need = selection.problem.need
-    if not selection.remaining():
-        return
-    within = {row: amount - selection.freed[row] for row, amount in need.items()}
-    rows, taken = selection.problem.rows, selection.units
-    small = [t for t in ranked if t.compound or (t not in taken and all(t.amount[row] <= within[row] for row in rows))]
-    for unit in sorted(small, key=lambda t: t.tier):
+    within = selection.within()
+    for unit in sorted(ranked, key=lambda t: t.tier):
+        if not selection.remaining():
+            return
         if selection.try_add(unit, within):
-            within = {row: amount - selection.freed[row] for row, amount in need.items()}
-            if not selection.remaining():
-                return
+            within = selection.within()
 
 
 def _cover(ranked: Sequence[EvictionUnit], selection: QuotaSelection) -> None:

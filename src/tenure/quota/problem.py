@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tenure.engine.queues import Amount, QueueTree
@@ -15,22 +16,15 @@ from tenure.quota.units import EvictionUnit, UnitCandidates
 NOBODY = -(2**40)
 """The priority of no queue: below any."""
 
-Levels = dict[int, int]
+Levels = Counter[int]
 """Weighted resources by priority."""
 
 Worth = tuple[int, int, tuple[tuple[int, int], ...], int]
-"""The first parts of the key, see `Problem.worth`."""
+"""The first parts of the key, see `QuotaProblem.worth`."""
 
 Key = tuple[object, ...]
 Binding = tuple[tuple[int, int], ...]
 """Number of a bound, and how much of what it leaves is taken."""
-
-
-def add_levels(first: Levels, second: Levels) -> Levels:
-    """Add what is taken of each priority."""
-    if not second:
-        return first
-    return {level: first.get(level, 0) + second.get(level, 0) for level in first.keys() | second.keys()}
 
 
 def ordered(levels: Levels) -> tuple[tuple[int, int], ...]:
@@ -44,20 +38,17 @@ class QuotaProblem:
     Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
     a queue holds above a guarantee, or what a budget allows; ``names`` are queue and row of the one, or the other.
     ``target`` is how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set
-    frees more than needed; ``budgeted``: some budget could bind.
+    frees more than needed.
     """
 
-    def __init__(
-        self, candidates: UnitCandidates, top: int, need: dict[int, int], target: Amounts, *, never: bool
-    ) -> None:
+    def __init__(self, candidates: UnitCandidates, top: int, need: dict[int, int], *, never: bool) -> None:
         self.candidates = candidates
         self.queues: QueueTree = candidates.session.queues
         self.top = top
         self.need = need
-        self.target = target
+        self.target: Amounts = {}
         self.most = dict(need)
         self.never = never
-        self.budgeted = False
         self.rows: Sequence[int] = tuple(need)
         common = math.lcm(*need.values())
         self.weight = {row: common // amount for row, amount in need.items()}
@@ -68,14 +59,12 @@ class QuotaProblem:
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
         self._worth = resource_weights(candidates.session)
 
-    def add_budgets(self, tasks: Sequence[TaskState], rows: Iterable[LinearBound]) -> None:
-        """Add the bounds of disruption budgets; those that cannot bind are left out.
-
-        ``rows`` name tasks by their number in ``tasks``.
-        """
-        for row in rows:
+    def add_budgets(self, units: Iterable[EvictionUnit]) -> None:
+        """Add what disruption budgets say of units; bounds that cannot bind are left out."""
+        budgets = self.candidates.plugins.budgets
+        tasks = list(dict.fromkeys(t for unit in units for t in unit.tasks)) if budgets.active else []
+        for row in budgets.rows(self.candidates.session, "quota", None, tasks) if tasks else ():
             if sum(row.weights.values()) > row.bound:
-                self.budgeted = True
                 for task, weight in row.weights.items():
                     self._charges.setdefault(tasks[task], []).append((len(self.slack), weight))
                 self.slack.append(row.bound)
@@ -83,7 +72,7 @@ class QuotaProblem:
 
     def charges(self, tasks: Iterable[TaskState]) -> Binding:
         """Give the budgets that taking these tasks counts against."""
-        if not self.budgeted:
+        if not self._charges:
             return ()
         found: dict[int, int] = {}
         for task in tasks:
@@ -147,10 +136,9 @@ class QuotaProblem:
 
     def levels(self, chosen: Iterable[EvictionUnit]) -> Levels:
         """Give what is taken of each priority."""
-        found: Levels = {}
+        found: Levels = Counter()
         for unit in chosen:
-            level = unit.workload.priority
-            found[level] = found.get(level, 0) + self.weighted(unit.amount)
+            found[unit.workload.priority] += self.weighted(unit.amount)
         return found
 
     def weighted(self, amount: Amount) -> int:
@@ -224,6 +212,10 @@ class QuotaSelection:
         """Give what still has to go, by row, where anything has."""
         return self.problem.remaining(self.freed)
 
+    def within(self) -> dict[int, int]:
+        """Give what may go without freeing more than needed, by row."""
+        return {row: amount - self.freed[row] for row, amount in self.problem.need.items()}
+
     def net(self, unit: EvictionUnit) -> Amount | None:
         """Give what taking it would free now; None if it is taken, or part of what is."""
         if unit in self.units:
@@ -260,7 +252,7 @@ class QuotaSelection:
         if net is None:
             return False
         if self.problem.never:
-            within = {row: amount - self.freed[row] for row, amount in self.problem.need.items()}
+            within = self.within()
         if within is not None and any(net[row] > most for row, most in within.items()):
             return False
         if self.blocked_by(unit, net) is not None:

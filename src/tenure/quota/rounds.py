@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tenure.engine.cost import MICRO, lost_time
+from tenure.engine.cost import MICRO, cost, lost_time
 from tenure.engine.evictions import evict_all
 from tenure.engine.nominations import withdraw
 from tenure.engine.plan import Refused
@@ -192,7 +192,7 @@ class QuotaRound:
 
     def _price(self, units: Iterable[EvictionUnit]) -> Price:
         """Say what evicting costs, for as many units as the bound of a cycle leaves room for."""
-        known, price = self.candidates, {}
+        price: Price = {}
         for unit in units:
             if self.left is not None:
                 if len(unit.tasks) > self.left:
@@ -203,7 +203,7 @@ class QuotaRound:
             lost = lost_time(self.session, unit.workload)
             until = self.state.plugins.min_runtime.protected_until(self.session, "quota", -1, unit.workload)
             for task in unit.tasks:
-                price[task] = known.cost_of(task), lost, until
+                price[task] = cost(self.session, task), lost, until
         return price
 
     def _allowed(self, units: list[EvictionUnit]) -> list[EvictionUnit]:

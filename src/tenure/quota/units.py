@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tenure.engine.cost import cost, rate
+from tenure.engine.cost import cost
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
-from tenure.ledger.entries import LinearBound
 from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
@@ -65,8 +64,6 @@ class UnitCandidates:
         self.session = session
         self.plugins = plugins
         self.most = most
-        self._rates: dict[int, float] = {}
-        self._by_cost = session.settings.victims == "cost"
         self._left_out: dict[tuple[TaskState, ...], Refusal] = {}
         self._by_leaf: dict[int, list[WorkloadState]] = {}
         for _, workload in sorted(session.workloads.items()):
@@ -91,41 +88,19 @@ class UnitCandidates:
         """Let no later pool hold a unit."""
         self._left_out[unit.tasks] = refusal
 
-    def bounds(self, units: Sequence[EvictionUnit]) -> tuple[list[TaskState], list[LinearBound]]:
-        """Give the tasks of units, each once, and what disruption budgets say of them, by their number there."""
-        budgets = self.plugins.budgets
-        if not budgets.active:
-            return [], []
-        tasks = list(dict.fromkeys(t for unit in units for t in unit.tasks))
-        return tasks, budgets.rows(self.session, "quota", None, tasks)
-
     def price(self, unit: EvictionUnit) -> int:
         """Give the price of taking it, in millionths of a weighted resource-second; mostly that is what it costs."""
         if unit.cost < 0:
-            exact = any_price(self.session)
-            unit.cost = price_of_all(self.session, unit.tasks) if exact else sum(map(self.cost_of, unit.tasks))
+            exact, session = any_price(self.session), self.session
+            unit.cost = price_of_all(session, unit.tasks) if exact else sum(cost(session, t) for t in unit.tasks)
         return unit.cost
-
-    def cost_of(self, task: TaskState) -> int:
-        """Give what evicting one task costs; what tasks that ask for the same cost in a second is found once."""
-        if task.cls.milli is not None:
-            return cost(self.session, task)
-        weight = self._rates.get(task.cls.id)
-        if weight is None:
-            weight = self._rates[task.cls.id] = rate(self.session, task)
-        return cost(self.session, task, weight)
 
     def rank(self, unit: EvictionUnit) -> tuple[object, ...]:
         """Order units of one leaf: lower priority, cheaper (or younger, as the settings say), cores last, younger."""
         if not unit.rank:
-            workload, price = unit.workload, unit.cost if unit.cost >= 0 else self.price(unit)
-            created = workload.created_at
-            age = -(created if workload.started_at is None else workload.started_at)
-            order = (price,) if self._by_cost else stage_two(self.session.settings, price, age)
-            number = len(unit.tasks)
-            unit.rank = (
-                workload.priority, *order, unit.whole, number, age, -created, -unit.tasks[-1].index, workload.key,
-            )  # fmt: skip
+            age = unit.age
+            order = stage_two(self.session.settings, self.price(unit), age[0])
+            unit.rank = unit.workload.priority, *order, unit.whole, len(unit.tasks), *age
         return unit.rank
 
     def _consider(self, workload: WorkloadState, rows: Sequence[int], pool: UnitPool, closed: Refusal | None) -> None:
