@@ -5,7 +5,6 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine import expectation
 from tenure.engine.notices import count_told
-from tenure.model.duration import LAST_TIME
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import NominationContext
 from tenure.requeue.memory import RequeueMemory
@@ -36,7 +35,7 @@ def finish(context: Context, requeued: dict[str, str]) -> None:
     for key, whose in requeued.items():
         workload = session.workloads[key]
         delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
-        workload.not_before = outcome.not_before[key] = min(session.now + (delay.value or 0), LAST_TIME)
+        workload.not_before = outcome.not_before[key] = delay.end(session.now)
         outcome.beneficiaries[key] = whose
 
 

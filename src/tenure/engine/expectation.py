@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.model.duration import format_duration, format_time, parse_duration, parse_time
+from tenure.model.duration import LAST_TIME, format_duration, format_time, parse_duration, parse_time
 from tenure.model.problems import shorten
 from tenure.model.queue import Queue
 from tenure.model.settings import Settings
@@ -40,6 +40,10 @@ class ResolvedSetting(NamedTuple):
     value: int | None
     problem: str = ""
     valid: bool = True
+
+    def end(self, start: int) -> int:
+        """Give when a duration that begins at ``start`` is over, in µs since the epoch; one that is not set at once."""
+        return min(start + (self.value or 0), LAST_TIME)
 
 
 def stated(model: Workload, name: str) -> AnnotationValue | None:

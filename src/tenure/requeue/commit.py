@@ -9,7 +9,6 @@ from tenure.engine.allocation import serve
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
-from tenure.model.duration import LAST_TIME
 from tenure.model.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
@@ -81,8 +80,7 @@ class RequeueCommits:
         """Bar a workload from being requeued again for a while."""
         session, workload, outcome = self.session, candidate.workload, self.outcome
         delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
-        until = min(session.now + (delay.value or 0), LAST_TIME)
-        outcome.not_before[workload.key] = until
+        until = outcome.not_before[workload.key] = delay.end(session.now)
         session.journal.set(workload, "not_before", until)
         outcome.beneficiaries[workload.key] = contender.key
         outcome.committed += 1
