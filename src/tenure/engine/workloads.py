@@ -111,6 +111,11 @@ class SubgroupState:
         return found
 
     @property
+    def rigid(self) -> bool:
+        """Whether what runs of it can only go as a whole: there are no subgroups, and no surplus."""
+        return not self.children and sum(t.active for t in self.tasks) <= self.minimum
+
+    @property
     def size(self) -> int:
         """Number of tasks of which it is satisfied at the least."""
         if not self.children:
@@ -291,6 +296,10 @@ class WorkloadState:
     def active_tasks(self) -> int:
         """Number of tasks that are bound, run or have succeeded."""
         return sum(t.active for t in self.tasks)
+
+    def placed(self) -> list[TaskState]:
+        """Give its tasks that are bound or run."""
+        return [t for t in self.tasks if t.node >= 0 and t.active]
 
     def occupied(self) -> bool:
         """Whether any of its tasks is bound or runs."""

@@ -37,7 +37,7 @@ class Idle:
         for workload in scene.everyone:
             if workload.leaf < 0:
                 continue
-            holding = [t for t in workload.tasks if t.node >= 0 and t.active and _held(t, row, session.nodes)]
+            holding = [t for t in workload.placed() if _held(t, row, session.nodes)]
             if not holding or not all(self._is_idle(t, _held(t, row, session.nodes)) for t in holding):
                 continue
             reason = held_back(scene, workload)

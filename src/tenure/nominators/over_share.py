@@ -41,5 +41,4 @@ class OverShare:
 
 def _holds(scene: NominationContext, workload: WorkloadState, rows: set[int]) -> bool:
     nodes = scene.session.nodes
-    placed = [t for t in workload.tasks if t.node >= 0 and t.active]
-    return any(t.cls.amount_at(t.node, nodes)[row] for t in placed for row in rows)
+    return any(t.cls.amount_at(t.node, nodes)[row] for t in workload.placed() for row in rows)

@@ -12,7 +12,7 @@ from tenure.engine.cost import cost
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.opt_out import spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
@@ -124,16 +124,14 @@ class UnitCandidates:
         return self.plugins.ask_others(self.session, "quota", None, workload) or refusal
 
     def _units(self, workload: WorkloadState) -> list[EvictionUnit]:
-        root = workload.root
-        if not root.children and sum(t.active for t in root.tasks) <= root.minimum:
-            tasks = tuple(t for t in workload.tasks if t.node >= 0 and t.active and t.phase is not SUCCEEDED)
-            return [self._unit(workload, tasks)]
+        if workload.root.rigid:
+            return [self._unit(workload, tuple(workload.placed()))]
         pieces = pieces_of(self.session, workload, frozenset(), core=True)
         several = len(pieces) > 1
         return [
             self._unit(
                 workload,
-                tuple(t for t in p.tasks if t.active),
+                p.tasks,
                 whole=p.whole,
                 compound=several and (p.whole or p.group),
             )

@@ -47,22 +47,12 @@ class RequeueCandidate:
     over: float
     done: bool = False
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether it can only go as a whole: no surplus, no subgroups."""
-        root = self.workload.root
-        return not root.children and sum(t.active for t in root.tasks) <= root.minimum
-
-    def held_tasks(self) -> list[TaskState]:
-        """Give the tasks that hold room."""
-        return [t for t in self.workload.tasks if t.node >= 0 and t.active]
-
     def kind(self, session: Session) -> CandidateKind:
         """Give its kind: exactly, if it can only go as a whole."""
         workload = self.workload
-        if not self.is_simple:
+        if not workload.root.rigid:
             return CandidateKind(workload.leaf, workload.priority, None, Demand(START, workload.tasks, None).amount)
-        tasks = self.held_tasks()
+        tasks = workload.placed()
         return CandidateKind(workload.leaf, workload.priority, held(session, tasks), asks_anew(workload, tasks))
 
     def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
@@ -110,7 +100,7 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
         found.append(RequeueCandidate(workload, entry, over[leaf]))
     found.sort(key=_rank)
     if session.settings.requeue.order == "cost":
-        found.sort(key=lambda c: price_of_all(session, tasks) if (tasks := c.held_tasks()) else 0)
+        found.sort(key=lambda c: price_of_all(session, tasks) if (tasks := c.workload.placed()) else 0)
     found.sort(key=lambda c: any(spared(session, t) for t in c.workload.tasks if t.node >= 0))
     return found
 

@@ -26,7 +26,7 @@ class CandidateRoom:
         tasks: list[TaskState] = []
         whose: list[int] = []
         for number, candidate in enumerate(candidates):
-            held = candidate.held_tasks()
+            held = candidate.workload.placed()
             tasks += held
             whose += [number] * len(held)
         where = np.array(whose, np.int64) * len(nodes) + np.array([t.node for t in tasks], np.int64)

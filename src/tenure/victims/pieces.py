@@ -103,7 +103,7 @@ def pieces_of(
 
 
 def _pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskState], *, core: bool) -> list[Piece]:
-    everything = tuple([t for t in workload.tasks if t.node >= 0 and t.active])
+    everything = tuple(workload.placed())
     if not workload.root.children and len(workload.tasks) <= workload.root.minimum:  # a core and nothing else
         return [_piece(session, workload, ((everything, True),), fresh, whole=True)] if core and everything else []
     surplus, units = _beyond_core(workload.root)
@@ -127,7 +127,7 @@ def _pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskS
 def core_of(workload: WorkloadState) -> list[TaskState]:
     """Give what a workload runs and cannot do without one by one: all but its surplus tasks."""
     surplus = _beyond_core(workload.root)[0]
-    return [t for t in workload.tasks if t.node >= 0 and t.active and t not in surplus]
+    return [t for t in workload.placed() if t not in surplus]
 
 
 def singles_of(
@@ -140,14 +140,13 @@ def singles_of(
 ) -> list[Piece]:
     """Give every task of a running workload as a piece of its own, as they are moved; see `pieces_of`."""
     surplus = _beyond_core(workload.root)[0]
-    placed = [t for t in workload.tasks if t.node >= 0 and t.active and t not in paid]
+    placed = [t for t in workload.placed() if t not in paid]
     return [_piece(session, workload, (((t,), t not in surplus),), fresh) for t in placed if core or t in surplus]
 
 
 def _beyond_core(root: SubgroupState) -> tuple[list[TaskState], list[list[TaskState]]]:
     """Surplus tasks, and the tasks of each subgroup that the core does without."""
-    rigid = not root.children and sum(t.active for t in root.tasks) <= root.minimum
-    if rigid or not root.satisfied():
+    if root.rigid or not root.satisfied():
         return [], []
     surplus: list[TaskState] = []
     units: list[list[TaskState]] = []
