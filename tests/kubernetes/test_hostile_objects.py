@@ -172,6 +172,8 @@ def test_a_pod_of_a_scheduler_whose_pods_are_tenures_is_no_static_pod_either():
     found = watching(node("n"), forged, queues=QUEUES, schedulers=("kai-scheduler",)).observe(NOW)
     (workload,) = found.cluster.workloads
     assert (workload.queue, workload.scheduler_name, workload.is_preemptible) == ("a", "tenure", True)
+
+
 GPUS = [{"name": "c", "resources": {"requests": {"cpu": "1", GPU: "2"}}}]
 FORGED = {"node": "n", "containers": GPUS, "annotations": {keys.DEVICES: "0,1"}}
 FORGERIES = {

@@ -225,12 +225,7 @@ class PodReader:
 
     def _kept(self, pod: ApiPod, owner: Owner | None, annotations: dict[str, str]) -> str:
         """Say why a pod is never evicted, or never moved; whoever asks Tenure for a place is no static pod."""
-        if (
-            keys.MIRROR in annotations
-            and not self._is_own(pod)
-            and owner is not None
-            and owner.kind == "Node"
-        ):
+        if keys.MIRROR in annotations and not self._is_own(pod) and owner is not None and owner.kind == "Node":
             return MIRROR
         if owner is not None and owner.kind == "DaemonSet":
             return DAEMON
