@@ -231,3 +231,36 @@ def test_sentences_name_no_node_that_is_not_seen(text, told):
 def test_sentences_name_only_what_is_seen(text, told):
     assert FEW.told(text) == told
     assert EVERYTHING.told(text) == text
+
+
+def test_of_others_that_took_room_there_are_sums_by_queue_alone(client):
+    """Neither when one of them started, nor what it holds by itself."""
+    found = client.get("/api/v1/workloads/team-b/longest").json()["takers"]
+    assert [(one["workload"], one["queue"], one["how"], one["startedAt"]) for one in found] == [
+        (ANOTHER, "a", "evicted", None), ("team-b/late", "b", "overtook", found[1]["startedAt"]),
+        (ANOTHER, "a", "overtook", None),
+    ]  # fmt: skip
+    assert found[1]["startedAt"] is not None
+    crowd = replace(small(), workloads=tuple(
+        replace(one, name=f"{one.name}-{number}") for one in small().workloads if one.name != "longest"
+        for number in range(3)
+    ) + tuple(one for one in small().workloads if one.name == "longest"))  # fmt: skip
+    with shown(crowd, whose=always(FEW)) as other:
+        found = other.get("/api/v1/workloads/team-b/longest").json()["takers"]
+        page = other.get("/workloads/team-b/longest").text
+    summed = [one for one in found if one["workloads"] > 1]
+    assert [(one["workload"], one["queue"], one["allocated"]["cpu"]) for one in summed] == [
+        ("6 other workloads", "a", 9000),
+    ]  # fmt: skip
+    assert "6 other workloads" in page
+
+
+def test_of_others_on_a_node_there_is_what_they_ask_for_together():
+    with shown(small(), whose=always(Viewer("tenant", frozenset({"team-b"})))) as client:
+        assert client.get("/api/v1/nodes/gpu-0").json()["tasksHere"] == [
+            {"workload": ANOTHER, "task": None, "queue": None, "phase": None,
+             "requests": {"nvidia.com/gpu": 4, "cpu": 2000}},
+        ]  # fmt: skip
+        [own] = client.get("/api/v1/nodes/gpu-1").json()["tasksHere"]
+        assert (own["workload"], own["phase"]) == ("team-b/late", "Running")
+        assert client.get("/node?name=gpu-0").status_code == 200

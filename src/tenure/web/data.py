@@ -35,7 +35,7 @@ from tenure.web.picture import (
 )
 from tenure.web.player import FailedError
 from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery, WaitLine
-from tenure.web.viewer import Viewer
+from tenure.web.viewer import Viewer, others
 
 MOST_PER_PAGE: Final = 1000
 """Entries that one answer may have."""
@@ -121,7 +121,7 @@ def overview(look: Looked) -> Plain:
         "workloads": {state: states.get(state, 0) for state in STATES},
         "nodes": _node_counts(picture) if viewer.nodes else None,
         "capacity": plain_amounts({name: held for name, held in picture.ready.items() if held and name != "pods"}),
-        "allocated": plain_amounts(_sum(picture.queues.values())),
+        "allocated": plain_amounts(_summed(picture.queues.values())),
         "waits": [_wait(line) for line in look.console.source.waits(viewer, 5, look.at)],
         "evictions": {"day": day.total, "sums": [_cause_sum(one) for one in day.sums],
                       "latest": [eviction(line, look) for line in day.lines]},
@@ -135,7 +135,7 @@ def _node_counts(picture: Picture) -> Plain:
     return {"total": len(picture.nodes), "remarks": dict(sorted((+picture.remarks).items()))}
 
 
-def _sum(held: Iterable[Mapping[str, int]]) -> Held:
+def _summed(held: Iterable[Mapping[str, int]]) -> Held:
     total: Held = {}
     for one in held:
         for name, amount in one.items():
@@ -382,7 +382,7 @@ def workload(look: Looked, key: str) -> Plain | None:
              "phase": str(task.phase)} for task in model.tasks[:MOST_PER_PAGE]],
         "story": [{"at": format_time(one.at), "kind": one.kind, "cause": one.cause or None,
                    "for": viewer.named(one.whom), "message": look.told(one.message)} for one in story],
-        "takers": [_taker(one, viewer) for one in source.takers(key, 20, look.at)],
+        "takers": _takers(source.takers(key, 20, look.at), viewer),
     }  # fmt: skip
 
 
@@ -400,14 +400,34 @@ def _redacted(reason: Plain, look: Looked) -> Plain:
     return {"code": reason["code"], "message": look.told(reason["message"]), **kept}
 
 
-def _taker(taker: Taker, viewer: Viewer) -> Plain:
-    sees = viewer.sees(taker.workload)
+def _takers(found: Sequence[Taker], viewer: Viewer) -> list[Plain]:
+    """Give who took or holds room; those that the viewer does not see are summed up by queue, and by how they did."""
+    rows: dict[Any, list[Taker]] = {}
+    for number, one in enumerate(found):
+        alike = number if viewer.sees(one.workload) else (one.queue, one.how, one.cause)
+        rows.setdefault(alike, []).append(one)
+    return [
+        _others(some, _summed(one.held for one in some)) if isinstance(alike, tuple) else _taker(some[0])
+        for alike, some in rows.items()
+    ]
+
+
+def _taker(taker: Taker) -> Plain:
     return {
-        "workload": viewer.named(taker.workload), "queue": taker.queue, "how": taker.how, "cause": taker.cause or None,
-        "createdAt": format_time(taker.created_at) if sees and taker.created_at else None,
+        "workload": taker.workload, "workloads": 1, "queue": taker.queue, "how": taker.how,
+        "cause": taker.cause or None,
+        "createdAt": format_time(taker.created_at) if taker.created_at else None,
         "startedAt": format_time(taker.started_at) if taker.started_at is not None else None,
         "until": None if taker.until is None else format_time(taker.until),
         "allocated": plain_amounts({k: v for k, v in taker.held.items() if k != "pods"}),
+    }  # fmt: skip
+
+
+def _others(alike: Sequence[Taker], held: Held) -> Plain:
+    return {
+        "workload": others(len(alike)), "workloads": len(alike), "queue": alike[0].queue, "how": alike[0].how,
+        "cause": alike[0].cause or None, "createdAt": None, "startedAt": None, "until": None,
+        "allocated": plain_amounts(held),
     }  # fmt: skip
 
 
@@ -469,7 +489,7 @@ def node(look: Looked, name: str) -> Plain | None:
     return {
         **moment(look), **_node(line), "labels": dict(sorted(model.labels.items())),
         "devices": [[_part_of(one, share, look.viewer) for one, share in parts] for parts in devices],
-        "tasksHere": [_task_here(one, look, model.gpu_memory) for one in placed[:MOST_PER_PAGE]],
+        "tasksHere": _tasks_here(placed, look, model.gpu_memory),
     }  # fmt: skip
 
 
@@ -497,15 +517,29 @@ def _part_of(one: Placed, share: int, viewer: Viewer) -> Plain:
             "queue": one.workload.queue or "default" if sees else None, "milliGpu": share}  # fmt: skip
 
 
+def _tasks_here(placed: Sequence[Placed], look: Looked, gpu_memory: int | None) -> list[Plain]:
+    """Give the tasks of a node; of those that the viewer does not see, what they ask for together."""
+    seen = [one for one in placed if look.viewer.sees(one.workload.key)]
+    rows = [_task_here(one, look, gpu_memory) for one in seen[:MOST_PER_PAGE]]
+    hidden = [one for one in placed if not look.viewer.sees(one.workload.key)]
+    if hidden:
+        asks = _summed(_asks(one, look, gpu_memory) for one in hidden)
+        workloads = len({one.workload.key for one in hidden})
+        rows.append({"workload": others(workloads), "task": None, "queue": None, "phase": None,
+                     "requests": plain_amounts(asks)})  # fmt: skip
+    return rows
+
+
 def _task_here(one: Placed, look: Looked, gpu_memory: int | None) -> Plain:
-    viewer = look.viewer
-    sees = viewer.sees(one.workload.key)
-    asked = asked_by(one.task.spec, gpu_memory, look.picture.cluster.settings)
     return {
-        "workload": viewer.named(one.workload.key), "task": one.task.name if sees else None,
-        "queue": (one.workload.queue or "default") if sees else None, "phase": str(one.task.phase),
-        "requests": plain_amounts({name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked}),
+        "workload": one.workload.key, "task": one.task.name, "queue": one.workload.queue or "default",
+        "phase": str(one.task.phase), "requests": plain_amounts(_asks(one, look, gpu_memory)),
     }  # fmt: skip
+
+
+def _asks(one: Placed, look: Looked, gpu_memory: int | None) -> Held:
+    asked = asked_by(one.task.spec, gpu_memory, look.picture.cluster.settings)
+    return {name: asked[name] for name in (GPU, CPU, MEMORY) if name in asked}
 
 
 # -- evictions -------------------------------------------------------------------------------------------------------

@@ -72,5 +72,10 @@ def _without_node(text: str, word: str, nodes: Container[str]) -> str:
     return A_NODE + word[len(bare) :] if bare in nodes else text
 
 
+def others(count: int) -> str:
+    """Name so many workloads that the viewer does not see."""
+    return ANOTHER if count == 1 else f"{count:,} other workloads"
+
+
 EVERYTHING: Final = Viewer()
 """A viewer of a file of their own, or with their own credentials."""
