@@ -12,8 +12,11 @@ import pytest
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 from tests.effort import THOROUGH
 from tests.web.consoles import MARKUP, hostile, served, small
+from tests.web.test_senders import Server
 
+from tenure.web.login import Logins
 from tenure.web.past import PastSource
+from tenure.web.still import StillSource
 
 TENURE = Path(sys.executable).with_name("tenure")
 VIEWS = {
@@ -21,6 +24,7 @@ VIEWS = {
     "workload": "/workloads/team-b/longest", "nodes": "/nodes", "node": "/node?name=gpu-2", "moves": "/moves",
     "drain": "/moves?drain=gpu-2", "evictions": "/evictions", "timeline": "/timeline", "whatif": "/whatif",
     "changed": "/whatif?set=queue.b.guaranteed.nvidia.com%2Fgpu%3D12", "nothing": "/workloads/team-b/nobody",
+    "astray": "/no/such/page",
 }  # fmt: skip
 
 
@@ -251,6 +255,20 @@ def test_names_with_markup_are_text_in_every_field(misnamed, path):
     assert found.page.locator("img").count() == 0
     assert found.overflow <= 0
     assert not [text for text in found.told if not re.search("40[04]", text)]
+
+
+def test_a_page_whose_session_has_ended_goes_to_the_log_in(browser):  # noqa: F811
+    """It renews a part of itself, and would be left empty."""
+    source = StillSource(small(), "a file")
+    logins = Logins(Server(), source, required=True)
+    with served(source, whose=logins.whose, more=logins.routes) as address, Watched(browser, address) as found:
+        found.go("/workloads")
+        found.page.get_by_label("token").fill("good")
+        found.page.get_by_role("button", name="Log in").click()
+        found.go("/workloads")
+        logins._sessions.clear()
+        found.page.locator("input[type=search]").fill("small")
+        found.until("location.pathname === '/login'")
 
 
 def test_pages_of_elsewhere_are_refused(browser, address):  # noqa: F811

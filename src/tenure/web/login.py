@@ -234,6 +234,8 @@ def _turned_away(request: Request) -> Response:
     if request.url.path.startswith("/api/") or request.url.path == STREAM:
         headers = {"www-authenticate": "Bearer"}
         return JSONResponse({"error": "log in, or send a token of the cluster"}, status_code=401, headers=headers)
+    if request.headers.get("hx-request") == "true":  # a page that renews a part of itself: all of it goes there
+        return Response(status_code=401, headers={"hx-redirect": "/login"})
     return RedirectResponse("/login", status_code=303)
 
 
