@@ -12,7 +12,7 @@ from typing import Any, Final
 from tenure.model.cluster import Cluster
 from tenure.web.heap import share_one_heap
 from tenure.web.picture import Picture
-from tenure.web.player import BusyError, FailedError, Player
+from tenure.web.player import MOST_WAITING, BusyError, FailedError, Player
 from tenure.web.source import ConsoleSource
 
 KEPT: Final = 64
@@ -44,7 +44,7 @@ class Console:
         self._last: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._late: set[Future[Any]] = set()
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="console-plays")
+        self._threads = ThreadPoolExecutor(max_workers=3 * MOST_WAITING, thread_name_prefix="console-plays")
         self._deep: tuple[float, Cluster] | None = None
         self._pictures: OrderedDict[int, Picture] = OrderedDict()
 

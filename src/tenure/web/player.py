@@ -23,7 +23,10 @@ BREATH: Final = 0.002
 """Seconds between two pieces."""
 
 MOST_WAITING: Final = 8
-"""Questions that may wait for their turn."""
+"""What-ifs that may wait for their turn, and as many other questions."""
+
+WHAT_IF: Final = "plan"
+"""The question of a user's own; all others are those of pages, which all users share."""
 
 
 class BusyError(Exception):
@@ -50,13 +53,17 @@ class WrongError(Exception):
 
 
 class Player:
-    """Plays cycles of one cluster at a time in a process of its own. Safe to use from several threads."""
+    """Plays cycles of one cluster at a time in a process of its own. Safe to use from several threads.
+
+    What-ifs wait for each other before they wait for their turn: what pages need comes after one of them at most.
+    """
 
     def __init__(self, limit: float = LIMIT) -> None:
         self.limit = limit
         self._process: subprocess.Popen[bytes] | None = None
         self._turn = threading.Lock()
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._what_ifs = threading.Lock()
+        self._waiting = [threading.BoundedSemaphore(MOST_WAITING) for _ in range(2)]
         self._kept: Cluster | None = None
 
     def ask(self, cluster: Cluster, task: str, *arguments: Any) -> Any:
@@ -71,13 +78,14 @@ class Player:
         WrongError
             What was asked for cannot be.
         """
-        if not self._waiting.acquire(blocking=False):
+        waiting = self._waiting[task == WHAT_IF]
+        if not waiting.acquire(blocking=False):
             raise BusyError("too many plans are being played; try again in a moment")
         try:
-            with self._turn:
+            with self._what_ifs if task == WHAT_IF else contextlib.nullcontext(), self._turn:
                 return self._ask(cluster, task, arguments)
         finally:
-            self._waiting.release()
+            waiting.release()
 
     def _ask(self, cluster: Cluster, task: str, arguments: tuple[Any, ...]) -> Any:
         process = self._running()
