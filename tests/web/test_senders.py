@@ -1,6 +1,7 @@
 """Where requests come from, and that wrong tokens of one sender leave others theirs."""
 
 import asyncio
+import threading
 import time
 from contextlib import suppress
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 from tests.web.consoles import Asking, served, small
 
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.web import app, login, senders
+from tenure.web import app, login, rights, senders
 from tenure.web.login import COOKIE, IDLE_SECONDS, Logins
 from tenure.web.put_off import PutOffError
 from tenure.web.senders import FORWARDED, MOST_SENDERS, WRONG_AT_ONCE, Sender, WrongTokens, network_of
@@ -225,3 +226,29 @@ def test_a_user_has_only_so_many_streams(console, monkeypatch):
     assert [one.status for one in opened] == [200, 200, 503, 200]
     for one in opened:
         one.close()
+
+
+def test_whose_rights_are_still_being_asked_is_told_so_and_asked_again(console, monkeypatch):
+    """A browser does so by itself, and then has all that is theirs."""
+    client, _, server = console
+    monkeypatch.setattr(rights, "PATIENCE", 0.05)
+    created, goes = server.create, threading.Event()
+
+    def create(path, body):
+        wanted = body["spec"].get("resourceAttributes", {})
+        if "namespace" in wanted:
+            goes.wait(20)
+        elif wanted.get("resource") == "pods":
+            return msgspec.json.encode({"status": {"allowed": False}})
+        return created(path, body)
+
+    server.create = create
+    browser = {"authorization": "Bearer good", "accept": "text/html"}
+    page = client.get("/workloads", headers=browser)
+    assert (page.status_code, page.headers["refresh"]) == (503, "2")
+    assert "still being asked in which namespaces you may list pods; 2 of 2 are left" in page.text
+    answer = client.get("/api/v1/workloads", headers={"authorization": "Bearer good"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    goes.set()
+    monkeypatch.setattr(rights, "PATIENCE", 20.0)
+    assert client.get("/api/v1/workloads", headers={"authorization": "Bearer good"}).json()["total"] == 4
