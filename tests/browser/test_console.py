@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,8 +15,10 @@ from tests.effort import THOROUGH
 from tests.web.consoles import MARKUP, hostile, served, small
 from tests.web.test_senders import Server
 
+from tenure.web import app
 from tenure.web.login import Logins
 from tenure.web.past import PastSource
+from tenure.web.picture import Picture
 from tenure.web.still import StillSource
 
 TENURE = Path(sys.executable).with_name("tenure")
@@ -269,6 +272,39 @@ def test_a_page_whose_session_has_ended_goes_to_the_log_in(browser):  # noqa: F8
         logins._sessions.clear()
         found.page.locator("input[type=search]").fill("small")
         found.until("location.pathname === '/login'")
+
+
+class Living(StillSource):
+    """A cluster that changes when it is told so."""
+
+    is_live = True
+    number = 1
+
+    @property
+    def version(self):
+        return self.number
+
+    def becomes(self, cluster):
+        self._picture = Picture.of(cluster)
+        self.number += 1
+
+
+def test_a_page_whose_stream_was_refused_asks_for_it_again_and_misses_nothing(browser, monkeypatch):  # noqa: F811
+    """Browsers give up a stream that is refused once; what changed until there is one again is shown all the same."""
+    source = Living(small(), "a cluster")
+    with served(source) as address, Watched(browser, address) as found:
+        found.go("/workloads")
+        found.until("!document.querySelector('#live-state.lost')")
+        with found.page.expect_response(lambda answer: answer.url.endswith("/changes") and answer.status == 503):
+            found.page.evaluate("new Promise((done) => setTimeout(done, 500))")
+            monkeypatch.setattr(app, "MOST_STREAMS", 0)
+            monkeypatch.setattr(app, "STREAM_SECONDS", 0.0)
+            source.becomes(replace(small(), workloads=small().workloads[:2]))  # told by the stream, which ends then
+            found.until("document.querySelectorAll('#list tbody tr').length === 2")
+        source.becomes(replace(small(), workloads=small().workloads[:1]))
+        monkeypatch.setattr(app, "MOST_STREAMS", 1000)
+        monkeypatch.setattr(app, "STREAM_SECONDS", 3600.0)
+        found.until("document.querySelectorAll('#list tbody tr').length === 1")
 
 
 def test_pages_of_elsewhere_are_refused(browser, address):  # noqa: F811

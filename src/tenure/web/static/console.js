@@ -3,24 +3,36 @@
 "use strict";
 
 const wait = 2000; // ms between two renewals of a page
+const again = 5000; // ms after which a stream of changes that was refused is asked for again
 
 /* -- changes ------------------------------------------------------------------------------------------------------ */
 
 function follow() {
   if (document.body.dataset.live !== "yes" || !window.EventSource) return;
   const state = document.getElementById("live-state");
-  let last = 0, due = null;
+  let last = 0, due = null, known = null, stream = null;
   const renew = () => {
     due = null;
     last = Date.now();
     if (!document.hidden) htmx.trigger(document.body, "tenure-change");
   };
-  const stream = new EventSource("/changes");
-  stream.addEventListener("change", () => {
-    if (due === null) due = setTimeout(renew, Math.max(0, last + wait - Date.now()) + Math.random() * 300);
-  });
-  stream.onopen = () => state && state.classList.remove("lost");
-  stream.onerror = () => state && state.classList.add("lost");
+  const told = (event) => { // at the beginning of each stream, too: what changed between two is not missed
+    const version = JSON.parse(event.data).version;
+    const changed = known !== null && version !== known;
+    known = version;
+    if (changed && due === null) due = setTimeout(renew, Math.max(0, last + wait - Date.now()) + Math.random() * 300);
+  };
+  const listen = () => {
+    stream = new EventSource("/changes");
+    stream.addEventListener("version", told);
+    stream.addEventListener("change", told);
+    stream.onopen = () => state && state.classList.remove("lost");
+    stream.onerror = () => {
+      if (state) state.classList.add("lost");
+      if (stream.readyState === EventSource.CLOSED) setTimeout(listen, again); // it was refused; browsers give up then
+    };
+  };
+  listen();
   document.addEventListener("visibilitychange", () => { if (!document.hidden) renew(); });
   window.addEventListener("pagehide", () => stream.close());
 }
