@@ -40,7 +40,8 @@ def configured(app: Starlette) -> uvicorn.Config:
     """Give how it is served.
 
     By h11, and without WebSockets: what uvicorn takes of itself depends on what else is installed, and httptools, which
-    it prefers, bounds no header.
+    it prefers, bounds no header. Where a connection comes from is not taken from headers, which it would believe of
+    whatever comes by loopback: who sends many wrong tokens would seem to be many.
     """
 
     class OwnProtocol(InTimeProtocol):
@@ -48,7 +49,7 @@ def configured(app: Starlette) -> uvicorn.Config:
 
     return uvicorn.Config(
         app, http=OwnProtocol, ws="none", log_level="warning", access_log=False, server_header=False,
-        date_header=False, lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2,
+        date_header=False, lifespan="off", timeout_keep_alive=30, timeout_graceful_shutdown=2, proxy_headers=False,
         h11_max_incomplete_event_size=LARGEST_HEAD,
     )  # fmt: skip
 
