@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
@@ -13,6 +14,7 @@ from tests.quota.test_best_set import fire_at_once, taken_in
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
+from tenure.model.cluster import Eviction
 from tenure.model.override import apply_overrides
 from tenure.model.settings import BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.playthrough import play
@@ -89,6 +91,38 @@ def test_what_a_budget_forbids_is_told_with_its_end():
     assert {(b.queue, b.reason, b.until) for b in report.blockers} == {("q", "budget", NOW + 6 * MINUTE)}
     assert {(r.shield, r.until) for r in played.refused} == {("budget", NOW + 6 * MINUTE)}
     assert "2 evictions in 5m" in played.refused[0].message
+
+
+def gangs(*ago, most=3):
+    """Three gangs of two that have to go, under a budget of ``most`` in five minutes, some of which were used."""
+    work = [workload(f"g{i}", tasks=2, of=spec(cpu=1), on=["n", "n"], queue="q", running=600 + i) for i in range(3)]
+    rule = BudgetRule(name="gently", max_evictions=most, per=5 * MINUTE)
+    made = cluster(
+        [node("n", cpu=64)], work, [queue("q", max={"cpu": 0}, quota_preemption_delay=MINUTE)], quota_preemption=ON,
+        disruption=DisruptionSettings(budgets=(rule,)), actions=("quota", "allocate"),
+    )  # fmt: skip
+    log = tuple(Eviction(at=NOW - a * MINUTE, workload="default/x", task=f"x-{a}", cause="drain") for a in ago)
+    armed = play(replace(made, evictions=log)).after
+    return replace(armed, now=NOW + MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("ago", "most", "until"),
+    [
+        ((3, 2, 1), 3, 3),  # one is allowed after 2 minutes, both after 3
+        ((3, 2, 1), 2, 4),
+        ((), 3, 6),  # one gang goes now, and counts for five minutes
+        ((2,), 3, 6),  # what frees one place while the first gang counts is not enough
+    ],
+)
+def test_what_goes_as_a_whole_is_told_when_the_budget_lets_all_of_it_go(ago, most, until):
+    """Not any of its tasks alone, and beside what goes now; then it goes, and no sooner."""
+    fired = play(gangs(*ago, most=most))
+    (report,) = fired.quota
+    assert {b.until for b in report.blockers} == {r.until for r in fired.refused} == {NOW + until * MINUTE}
+    early, late = (play(replace(fired.after, now=NOW + until * MINUTE - less)) for less in (1, 0))
+    assert not evictions(early)
+    assert evictions(late) == {0: 2}
 
 
 def test_another_goes_where_a_budget_spares_the_first_choice():

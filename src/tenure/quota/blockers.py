@@ -35,7 +35,8 @@ def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     for unit, _, number in _obstacles(choice):
         row = names[number] if number is not None else None
         if isinstance(row, LinearBound):
-            yield unit.workload, Refusal(row.shield, row.refusal, row.until)
+            until = choice.problem.allowed_from(unit, choice.units)
+            yield unit.workload, Refusal(row.shield, row.refusal, until)
 
 
 def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
@@ -55,7 +56,8 @@ def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
         bound = problem.names[number]
         if isinstance(bound, LinearBound):
             leaf = queues.queues[unit.workload.leaf].name
-            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, bound.until)
+            until = problem.allowed_from(unit, choice.units)
+            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, until)
         queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name
