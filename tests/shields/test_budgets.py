@@ -9,13 +9,13 @@ from tenure.cli.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.cluster import DisruptionBudget, RefusedEviction
+from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
 from tenure.model.load import load_cluster
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings
 from tenure.shields.budget import BudgetShield
 
-HOUR = 3600 * SECOND
+MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 
 
 def crowded(*rules, budgets=(), victims=3, **fields):
@@ -67,6 +67,39 @@ def test_what_was_evicted_before_counts_after_a_restart():
     assert not evicted(plan)
     plan, _ = play(replace(again, now=NOW + HOUR, evictions=after.evictions), NOW + HOUR)
     assert len(evicted(plan)) == 3, "the window (t - per, t] has moved on"
+
+
+def used_up(*rules, core):
+    """A workload of two tasks, of which so many run together, and evictions one, two and three minutes ago."""
+    gang = workload("gang", tasks=2, of=spec(), on=["a", "a"], min_member=core, running=9000)
+    log = tuple(Eviction(at=NOW - m * MINUTE, workload="default/x", task=f"x-{m}", cause="reclaim") for m in (3, 2, 1))
+    made = cluster(
+        [node("a", cpu=2)], [gang, workload("big", of=spec(cpu=core), priority=50)], [queue("default")],
+        actions=("allocate", "preempt"), disruption=DisruptionSettings(budgets=rules),
+    )  # fmt: skip
+    return replace(made, evictions=log)
+
+
+@pytest.mark.parametrize(
+    ("most", "core", "until"),
+    [
+        ([3], 1, 2),  # one of them
+        ([3], 2, 3),  # both
+        ([1], 2, None),  # never both
+        ([3, 2], 2, 4),  # all budgets have to
+        ([3, 1], 2, None),
+    ],
+)
+def test_a_workload_is_spared_until_all_budgets_let_go_what_has_to_go_together(most, core, until):
+    """Then it goes, and no sooner."""
+    rules = [BudgetRule(name=f"b{n}", max_evictions=n, per=5 * MINUTE) for n in most]
+    made = used_up(*rules, core=core)
+    plan, after = play(made)
+    (told,) = (r for r in plan.refused if r.shield == "budget")
+    assert told.until == (None if until is None else NOW + until * MINUTE)
+    due = NOW + (until or 60) * MINUTE
+    assert not play(replace(after, now=due - 1), due - 1)[0].steps
+    assert len(evicted(play(replace(after, now=due), due)[0])) == (core if until else 0)
 
 
 def test_a_pod_disruption_budget_is_modelled():

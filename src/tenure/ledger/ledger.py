@@ -20,7 +20,7 @@ from tenure.model.settings import BudgetRule
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """The first rule that does not allow a set, in a sentence, and when it will by itself (µs since the epoch)."""
+    """The first rule that does not allow a set, in a sentence, and when all will by themselves (µs since the epoch)."""
 
     rule: str
     message: str
@@ -117,11 +117,11 @@ class Ledger:
         self, asks: Sequence[EvictionRequest], now: int, risen: AbstractSet[tuple[str, str]] = frozenset()
     ) -> Denial | None:
         """Give the first rule that does not allow all of ``asks`` at once; None if all rules do."""
-        for row in self.rows(asks, now, risen):
-            wanted = sum(row.weights.values())
-            if wanted > row.bound:
-                return Denial(row.rule, row.refusal, row.allows_from(row.weights), row.shield)
-        return None
+        refusing = [row for row in self.rows(asks, now, risen) if sum(row.weights.values()) > row.bound]
+        if not refusing:
+            return None
+        first, times = refusing[0], [row.allows_from(row.weights) for row in refusing]
+        return Denial(first.rule, first.refusal, None if None in times else max(filter(None, times)), first.shield)
 
     def allows(self, asks: Sequence[EvictionRequest], now: int) -> bool:
         """Whether all rules allow all of ``asks`` at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from tenure.engine.cost import SECOND, destroyed, interval_of, lost_time, lost_unit
@@ -57,16 +58,18 @@ class BudgetShield:
         *,
         forced: Collection[TaskState] = (),
     ) -> Refusal | None:
-        """Refuse a workload of which no single task may be evicted."""
+        """Refuse a workload of which no single task may go: until one may, or, without surplus, all together."""
         if not self.active:
             return None
-        refusal = None
-        for task in victim.tasks:
-            if task.node >= 0:
-                refusal = self.validate(session, cause, contender, [task], forced=forced)
-                if refusal is None:
-                    return None
-        return refusal
+        there, refusals = [task for task in victim.tasks if task.node >= 0], list[Refusal]()
+        for task in there:
+            refusal = self.validate(session, cause, contender, [task], forced=forced)
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+        if len(there) > 1 and victim.active_tasks() <= victim.root.size:
+            return self.validate(session, cause, contender, there, forced=forced)
+        return min(refusals, key=lambda refusal: inf if refusal.until is None else refusal.until, default=None)
 
     def validate(
         self,
