@@ -175,3 +175,14 @@ def test_with_its_resource_claims_and_their_classes_it_starts(claims, classes):
     assert reasons.keys() == {"DevicesNotReady"}
     assert helps == ("its resource claims, and the device classes that these name",)
     assert [s.action for s in play(with_devices(slices, [device_claim("c", asked())], work)).steps] == ["bind"]
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow", "off"])
+def test_a_cause_that_is_neither_listed_nor_enforced_needs_both(mode):
+    """Either alone would change nothing."""
+    work = [FULL, workload("w", of=spec(cpu=4), priority=50)]
+    _, helps, done = told(cluster([node("n", cpu=4)], work, actions=("allocate",), modes={"preempt": mode}), "w")
+    more = " and the mode enforce (scheduler.modes.preempt)" * (mode != "enforce")
+    said = f"for preempt, preempt among the actions (scheduler.actions){more}"
+    assert said in helps
+    assert said in done

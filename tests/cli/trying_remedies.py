@@ -143,6 +143,8 @@ def _settings(found, **fields):
 
 
 def _action(found, _, match):
+    if "the mode enforce" in match.string:
+        (found,) = _mode(found, _, match)
     wanted = {*found.settings.actions, match[1]}
     return _settings(found, actions=tuple(a for a in DEFAULT_ACTIONS if a in wanted))
 

@@ -34,13 +34,13 @@ def idle_causes(
         how = _how_idle(played.before.settings, cause)
         would = [s.workload for s in played.shadow if s.cause == cause and s.beneficiary == workload]
         if would:
-            yield _reason(cause, "shadow", list(dict.fromkeys(would)))
+            yield _reason(played.before.settings, cause, "shadow", list(dict.fromkeys(would)))
         elif (
             how in {"off", "unlisted"}
             and _stands_alone(played.before.settings, cause)
             and prospects.could_evict(workload, cause)
         ):
-            yield _reason(cause, how, [])
+            yield _reason(played.before.settings, cause, how, [])
 
 
 def _concerned(reasons: Sequence[Reason]) -> Sequence[Cause]:
@@ -64,9 +64,9 @@ def _stands_alone(settings: Settings, cause: Cause) -> bool:
     return cause == "consolidate" and _how_idle(settings, "reschedule") in {"off", "unlisted"}
 
 
-def _reason(cause: Cause, how: str, would: list[str]) -> Reason:
+def _reason(settings: Settings, cause: Cause, how: str, would: list[str]) -> Reason:
     does = "moves" if cause in MOVING else "evicts"
-    numbers: dict[str, Any] = {"cause": cause, "idle": how, "workloads": would}
+    numbers: dict[str, Any] = {"cause": cause, "idle": how, "mode": mode_of(settings, cause), "workloads": would}
     if would:
         more = f" and {len(would) - NAMED} more" if len(would) > NAMED else ""
         text = (

@@ -199,9 +199,9 @@ def _its_turn(n: Numbers, _: Workload) -> list[str]:
 
 def _an_acting_cause(n: Numbers, _: Workload) -> list[str]:
     cause = n["cause"]
-    if n["idle"] == "unlisted":
-        return [f"for {cause}, {cause} among the actions (scheduler.actions)"]
-    return [f"for {cause}, the mode enforce (scheduler.modes.{cause})"]
+    needed = [f"{cause} among the actions (scheduler.actions)"] * (n["idle"] == "unlisted")
+    needed += [f"the mode enforce (scheduler.modes.{cause})"] * (n["mode"] != "enforce")
+    return [f"for {cause}, {' and '.join(needed)}"]
 
 
 # -- shields ---------------------------------------------------------------------------------------------------------
