@@ -195,6 +195,7 @@ class BeatableNominations:
         self.workloads = sorted(held, key=lambda w: (w.priority, -w.created_at, w.key))
         self._passed: dict[int, dict[Amount, None]] = {}
         self._in_vain: set[ContenderKind] = set()
+        self._promised: dict[WorkloadState, int] = {}
         self._last: dict[tuple[int, int], tuple[int, int, Rank | None]] = {}
         self._ranks: dict[tuple[int, WorkloadState], tuple[Amount, Rank]] = {}
         self._victims = {(e.workload, e.beneficiary) for e in session.evictions} if held else set()
@@ -248,17 +249,19 @@ class BeatableNominations:
 
     def _may_take(self, contender: WorkloadState, rival: WorkloadState) -> bool:
         """Whether it is another workload, which was not evicted for the nomination, nor since that was promised."""
-        lost_at = contender.last_evicted_at
-        if lost_at is not None and lost_at >= self._promised(rival):
+        if rival is contender or (contender.key, rival.key) in self._victims:
             return False
-        return rival is not contender and (contender.key, rival.key) not in self._victims
+        return contender.last_evicted_at is None or contender.last_evicted_at < self._since(rival)
 
-    def _promised(self, rival: WorkloadState) -> int:
+    def _since(self, rival: WorkloadState) -> int:
         """When nominations were promised, at the earliest: what leaves for them may have been under notice before."""
-        session, tasks = self.session, nominated_tasks(rival)
-        leaving = {t.workload for task in tasks for t in session.on_node[task.nominated] if t in session.leaving}
-        notice = max((notice_of(session, w) for w in leaving), default=0)
-        return min((t.nominated_at for t in tasks), default=0) - notice
+        since = self._promised.get(rival)
+        if since is None:
+            session, tasks = self.session, nominated_tasks(rival)
+            leaving = {t.workload for task in tasks for t in session.on_node[task.nominated] if t in session.leaving}
+            notice = max((notice_of(session, w) for w in leaving), default=0)
+            since = self._promised[rival] = min((t.nominated_at for t in tasks), default=0) - notice
+        return since
 
     def _is_ahead(self, contender: WorkloadState, step: Demand, rival: WorkloadState, own: dict[int, Rank]) -> bool:
         """Whether a contender ranks ahead by queue or priority of one whose nomination were not there.
