@@ -15,7 +15,7 @@ from tenure.clusters.kubernetes.bounded import ObjectText, decoded, shallow
 from tenure.clusters.kubernetes.cache import pod_records, pod_specs
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
-from tenure.clusters.kubernetes.read import eviction_log, observe, term_bounds
+from tenure.clusters.kubernetes.read import eviction_log, judging, term_bounds
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
@@ -431,13 +431,13 @@ def test_what_is_wrong_with_what_does_not_change_is_found_out_once(monkeypatch):
         node("n"), pod("fine"), pod("greedy", containers=unheard), *wrong, queues=[thing("default", spec={})]
     )
     first, looked = watch.observe(NOW), []
-    checked = observe.check_workloads
+    checked = judging.check_workloads
 
     def counted(workloads, queues):
         looked.extend(w.name for w in workloads)
         return checked(workloads, queues)
 
-    monkeypatch.setattr(observe, "check_workloads", counted)
+    monkeypatch.setattr(judging, "check_workloads", counted)
     watch.informers.pods.put(pod("more"))
     second = watch.observe(NOW + 1)
     assert set(looked) == {"more"}

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import brief, total
 from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.informers import NODE_CLAIMS, RESERVATIONS, InformerCache
-from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodRecord
+from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.gpus.reservations import SharedDevices, reservation_of, without_reservations
 from tenure.clusters.kubernetes.read import budgets, eviction_log, hyper_nodes, kueue, volcano
 from tenure.clusters.kubernetes.read.claims import ClaimReader
@@ -21,6 +21,7 @@ from tenure.clusters.kubernetes.read.device_inventory import DeviceInventoryRead
 from tenure.clusters.kubernetes.read.devices import DeviceUseReader
 from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
 from tenure.clusters.kubernetes.read.joining import joining
+from tenure.clusters.kubernetes.read.judging import UNKNOWN, UNKNOWN_QUEUE, LeftOut, WorkloadJudge, on_nodes
 from tenure.clusters.kubernetes.read.kueue_workloads import KueueAdmissions
 from tenure.clusters.kubernetes.read.mapped_view import MappedView
 from tenure.clusters.kubernetes.read.namespaces import Namespaces
@@ -33,59 +34,26 @@ from tenure.clusters.kubernetes.read.sealed_times import believed
 from tenure.clusters.kubernetes.read.settling import GroupSettling
 from tenure.clusters.kubernetes.read.standing import StandingWorkloads
 from tenure.clusters.kubernetes.read.storage import node_drivers_of
-from tenure.clusters.kubernetes.read.term_bounds import TermBounds
 from tenure.clusters.kubernetes.read.workloads import (
     EvictionHistory,
     ObservedWorkload,
-    charged,
-    held,
     make,
-    salvaged,
     unreadable,
     without_pending,
-    without_resources,
-    without_waiting,
 )
 from tenure.clusters.kubernetes.read.yunikorn import YuniKorn
 from tenure.clusters.kubernetes.write.events import Subject
-from tenure.model.check_placement import check_placement
-from tenure.model.check_workloads import check_workloads
-from tenure.model.cluster import DEFAULT_QUEUE, Cluster, EvictionOutcome, Namespace
+from tenure.model.cluster import Cluster, EvictionOutcome, Namespace
 from tenure.model.device_resources import vendors_apart
 from tenure.model.devices import DeviceClaim
-from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
-from tenure.model.resources import GPU
 from tenure.model.settings import Settings
-from tenure.model.workload import Nomination, Phase, Workload
+from tenure.model.workload import Workload
 from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds
 
-UNKNOWN = "tenure-unknown"
-"""Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
-
-_UNKNOWN = Queue(name=UNKNOWN, weight=0.0, priority=0)
 _SAYING_OF_ALL = ("native workloads", "priorityclasses", KAI_TOPOLOGIES)
 """Where something is said of many workloads at once."""
-
-
-class LeftOut(NamedTuple):
-    """Pods that wait and cannot be decided about: the reason for their condition, and what is wrong."""
-
-    pods: tuple[PodRecord, ...]
-    reason: str
-    message: str
-
-
-class _Judgement(NamedTuple):
-    """What became of a workload as it was made: what is given of it, and what of it is left out."""
-
-    made: ObservedWorkload
-    given: ObservedWorkload
-    left_out: tuple[LeftOut, ...]
-
-
-_LeftOutByName = dict[str, list[LeftOut]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +130,7 @@ class Observer:
         self._settings = settings or Settings()
         self._outcomes: tuple[EvictionOutcome, ...] = ()
         self._queue_kinds: dict[str, str] = {}
-        self._left_out: list[LeftOut] = []
-        self._judged: dict[str, _Judgement] = {}
-        self._without: dict[str, tuple[ObservedWorkload, frozenset[str], ObservedWorkload]] = {}
+        self._judge = WorkloadJudge(informers.findings.tell)
         self._outside = Outside()
         self._settling = GroupSettling()
         self.kueue = KueueAdmissions(self._objects)
@@ -180,15 +146,12 @@ class Observer:
         self._nodes_version = (-1, -1, -1)
         self._homes = 0
         self._retry = _Retries()
-        self._namespaces = Namespaces((), {})
         self._names = WorkloadNames()
-        self._terms = TermBounds()
         self._standing = StandingWorkloads()
         self._number = 0
         self._looked_at: set[str] | None = None
         self._renewed: set[GroupKey] = set()
         self._rules: tuple[Any, ...] = ()
-        self._resources: set[str] = set()
 
     def observe(self, now: int, *, is_brief: bool = False) -> Observed:
         """Give the cluster as it is known at ``now`` (µs since the epoch).
@@ -216,13 +179,13 @@ class Observer:
             for entry in filter(lambda entry: entry.to_node, written):
                 named |= self._siblings.of(entry.workload.partition("/")[0], entry.workload_uid)
             is_all = standing.are_unclear or bool(informers.usage.pods) or bool(informers.gpu_usage.pods)
-            found = self._named(known) if is_all else [_on_nodes(m, known) for m in standing.to_look_at(named)]
+            found = self._named(known) if is_all else [on_nodes(m, known) for m in standing.to_look_at(named)]
             looked_at = None if is_all else {made.workload.key for made in found}
             used = informers.usage.of_workloads(found, now, informers.gpu_usage)
             found = [believed(made, self._queues, now) for made in used]
             nodes = informers.usage.of_nodes(nodes, now)
             beyond = self._outside.nodes(informers.nodes.nodes.copy(), known)
-        found = self._sound(found, nodes, is_all=is_all)
+        found = self._judge.sound(found, nodes, is_all=is_all)
         found, promises = with_promises(found, log, announced, known, now, self._settings.nomination_timeout)
         queues = self._with_unknown([made.workload for made in found])
         if is_all:
@@ -261,7 +224,7 @@ class Observer:
             tuple(log),
             promises,
             min((at for at in wakes if at is not None), default=None),
-            tuple(self._left_out),
+            tuple(self._judge.left_out),
             tuple(announced),
             urgent,
             informers.kinds,
@@ -290,7 +253,7 @@ class Observer:
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
         """Give the queues, with that of what belongs to none where there is such."""
         if any(w.queue == UNKNOWN for w in workloads) and all(q.name != UNKNOWN for q in self._queues):
-            return (*self._queues, _UNKNOWN)
+            return (*self._queues, UNKNOWN_QUEUE)
         return self._queues
 
     def _stand(self, nodes: tuple[Node, ...], known: Mapping[str, Node]) -> set[str] | None:
@@ -300,38 +263,17 @@ class Observer:
         """
         rules = nodes, self._queues, self._objects("namespaces").version, self.devices.served
         changed: Iterable[GroupKey] = self._names.renew(self._made, self._renewed)
-        changed = {*changed, *self._terms.renew(self._names.named, changed, len(nodes))}
+        changed = {*changed, *self._judge.terms.renew(self._names.named, changed, len(nodes))}
         is_anew = rules != self._rules
         if is_anew:
             self._rules, self._standing, changed = rules, StandingWorkloads(), self._made.keys()
-            self._judged = {}
-            self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
-            self._resources = self._known_resources(nodes)
-        names = self._standing.renew(self._names.named, changed, lambda fresh: self._are_plain(fresh, known), known)
+            namespaces = Namespaces(self._queues, self._objects("namespaces").items)
+            self._judge.begin(nodes, self._queues, namespaces, self.devices.served)
+        names = self._standing.renew(
+            self._names.named, changed, lambda fresh: self._judge.are_plain(fresh, known), known
+        )
         self._renewed.clear()
         return None if is_anew else names
-
-    def _are_plain(self, found: list[ObservedWorkload], nodes: Mapping[str, Node]) -> list[bool]:
-        """Say of each whether nothing about it is left to be found out."""
-        if not found:
-            return []
-        there = {name for made in found for task in made.workload.tasks if (name := task.node) in nodes}
-        wrong = self._wrong(found, tuple(nodes[name] for name in sorted(filter(None, there))))
-        return [n not in wrong and self._is_plain(made, nodes) for n, made in enumerate(found)]
-
-    def _is_plain(self, made: ObservedWorkload, nodes: Mapping[str, Node]) -> bool:
-        own, tasks = made.workload, made.workload.tasks
-        return (
-            not made.problems
-            and own.queue != UNKNOWN
-            and not self._terms.is_looked_at(own)
-            and _on_nodes(made, nodes) is made
-            and all(task.nominated is None and task.notice is None for task in tasks)
-            and all(pod.gpu_usage is None and pod.task.nominated is None for pod in made.pods)
-            and all(name in self._resources for task in tasks for name, _ in task.spec.requests)
-            and any(task.phase is not Phase.FAILED for task in tasks)
-            and (own.scheduler_name != TENURE or self._namespaces.may_use(own.queue, own.namespace))
-        )
 
     # -- configuration --------------------------------------------------------------------------------------------
 
@@ -543,133 +485,7 @@ class Observer:
 
     def _named(self, nodes: Mapping[str, Node]) -> list[ObservedWorkload]:
         """Give all workloads by name, without tasks on nodes that are not there."""
-        return [_on_nodes(made, nodes) for made in sorted(self._names.named.values(), key=_BY_KEY)]
-
-    def _sound(self, found: list[ObservedWorkload], nodes: tuple[Node, ...], *, is_all: bool) -> list[ObservedWorkload]:
-        """Leave what the engine must not be given: what runs of it stays charged and evictable, what waits waits.
-
-        Of what has not changed it is known, unless all have to be looked at together.
-        """
-        known = {} if is_all else self._judged
-        fresh = [made for made in found if (one := known.get(made.workload.key)) is None or one.made is not made]
-        self._judged = {**known, **self._judgements(fresh, nodes)}
-        if len(self._judged) > 2 * len(found) + _FEW:
-            self._judged = {made.workload.key: self._judged[made.workload.key] for made in found}
-        judged = [self._judged[made.workload.key] for made in found]
-        self._left_out = [left for one in judged for left in one.left_out]
-        found = self._terms.within(self._without_unknown_resources([one.given for one in judged]))
-        return [made for made in found if any(t.phase is not Phase.FAILED for t in made.workload.tasks)]
-
-    def _judgements(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[str, _Judgement]:
-        """Give by name what becomes of workloads that were not looked at as they are now."""
-        if not found:
-            return {}
-        for made in found:
-            for line in made.problems:
-                self._complain(made, line)
-        left_out: dict[str, list[LeftOut]] = {}
-        given = self._admitted(found, left_out)
-        wrong = self._wrong(given, nodes)
-        if wrong:
-            given = [self._mended(made, wrong[n], left_out) if n in wrong else made for n, made in enumerate(given)]
-            still = self._wrong(given, nodes)
-            given = [held(made, still[n].message) if n in still else made for n, made in enumerate(given)]
-        return {
-            made.workload.key: _Judgement(made, one, tuple(left_out.get(made.workload.key, ())))
-            for made, one in zip(found, given, strict=True)
-        }
-
-    def _without_unknown_resources(self, found: list[ObservedWorkload]) -> list[ObservedWorkload]:
-        """Bound how many resources that nobody has are asked for in a namespace: each costs a row of every table."""
-        known = self._resources
-        if len(self._without) > 2 * len(found) + _FEW:
-            self._without.clear()
-        heard: dict[str, set[str]] = {}
-        kept = []
-        for made in found:
-            unheard = {n for t in made.workload.tasks for n, _ in t.spec.requests if n not in known}
-            if unheard:
-                names = heard.setdefault(made.workload.namespace, set())
-                names.update(sorted(unheard - names)[: max(0, MOST_UNKNOWN - len(names))])
-                if not unheard <= names:
-                    made = self._reduced(made, frozenset(unheard - names))  # noqa: PLW2901
-            kept.append(made)
-        return kept
-
-    def _reduced(self, made: ObservedWorkload, names: frozenset[str]) -> ObservedWorkload:
-        """Give a workload without some resources; the same one as before, if it is the same."""
-        known = self._without.get(made.workload.key)
-        if known is None or known[0] is not made or known[1] != names:
-            known = self._without[made.workload.key] = made, names, without_resources(made, names)
-        return known[2]
-
-    def _known_resources(self, nodes: tuple[Node, ...]) -> set[str]:
-        """Give the resources that a node has, or a queue speaks of."""
-        known = {name for node in nodes for name in node.allocatable} | self.devices.served
-        return known | {name for queue in self._queues for name in (*queue.guaranteed, *queue.max)}
-
-    def _wrong(self, found: list[ObservedWorkload], nodes: tuple[Node, ...]) -> dict[int, ClusterFinding]:
-        """Give by number what is wrong with workloads; of several things the first.
-
-        Of two that say that they hold one device it is the one that has it on record which holds it.
-        """
-        wrong: dict[int, ClusterFinding] = {}
-        order = sorted(range(len(found)), key=lambda n: not _is_on_record(found[n]))
-        workloads = [found[n].workload for n in order]
-        queues = (*self._queues, _UNKNOWN) if self._queues else ()
-        for checked in (check_workloads(workloads, queues), check_placement(nodes, workloads)):
-            for finding in checked:
-                if not finding.is_warning and finding.path[0] == "workloads":
-                    wrong.setdefault(order[int(finding.path[1])], finding)
-        return wrong
-
-    def _mended(self, made: ObservedWorkload, problem: ClusterFinding, left_out: _LeftOutByName) -> ObservedWorkload:
-        """Give what can be decided about of a workload in which something is wrong."""
-        reason = "QueueUnknown" if problem.path[-1] == "queue" else "Invalid"
-        self._leave_out(made, reason, problem.message, left_out)
-        if made.workload.scheduler_name != TENURE:
-            return held(made, problem.message)
-        return salvaged(made, problem.message, self._charged_queue(made))
-
-    def _admitted(self, found: list[ObservedWorkload], left_out: _LeftOutByName) -> list[ObservedWorkload]:
-        """Let wait what is for a queue that its namespace may not use; what was bound there stays."""
-        namespaces = self._namespaces = Namespaces(self._queues, self._objects("namespaces").items)
-        return [
-            made
-            if made.workload.scheduler_name != TENURE
-            or namespaces.may_use(made.workload.queue, made.workload.namespace)
-            else self._refused(made, left_out)
-            for made in found
-        ]
-
-    def _refused(self, made: ObservedWorkload, left_out: _LeftOutByName) -> ObservedWorkload:
-        own = made.workload
-        message = f"namespace {own.namespace} may not use queue {own.queue}: its namespaceSelector does not admit it"
-        self._leave_out(made, "QueueRefused", message, left_out)
-        if charged(made.pods):
-            return without_waiting(made)
-        return salvaged(made, message, self._charged_queue(made))
-
-    def _charged_queue(self, made: ObservedWorkload) -> str:
-        """Give the leaf queue that what runs of a workload is charged to: the last valid one, else a last resort."""
-        if not self._queues:
-            return DEFAULT_QUEUE
-        parents = {q.parent for q in self._queues}
-        leaves = {q.name for q in self._queues} - parents
-        own = made.workload
-        stated = own.queue if self._namespaces.may_use(own.queue, own.namespace) else ""
-        return next((name for name in (charged(made.pods), stated, DEFAULT_QUEUE) if name in leaves), UNKNOWN)
-
-    def _complain(self, made: ObservedWorkload, message: str) -> None:
-        """Tell of something that is wrong with a workload, on the first of its pods."""
-        if made.pods:
-            first = made.pods[0]
-            self.informers.findings.tell("Pod", api.Meta(first.name, first.namespace, first.uid), message)
-
-    def _leave_out(self, made: ObservedWorkload, reason: str, message: str, left_out: _LeftOutByName) -> None:
-        self._complain(made, message)
-        waiting = tuple(p for p in made.pods if p.task.phase is Phase.PENDING and p.scheduler == TENURE)
-        left_out.setdefault(made.workload.key, []).append(LeftOut(waiting, reason, message))
+        return [on_nodes(made, nodes) for made in sorted(self._names.named.values(), key=_BY_KEY)]
 
     def _objects(self, name: str) -> ObjectStore:
         return self.informers.objects.get(name) or _NO_OBJECTS
@@ -740,42 +556,9 @@ class _Retries:
         self._until.pop(group, None)
 
 
-_FEW = 1_000
-"""Workloads beyond which what is known of such as are not looked at any more is forgotten."""
-
-MOST_UNKNOWN = 16
-"""Resources that no node and no queue has, of which each namespace may ask for so many."""
-
 _MOST_BUDGETS = 100
 _FIRST_PAUSE = 1_000_000
 _LONGEST_PAUSE = 300_000_000
-
-
-def _is_on_record(made: ObservedWorkload) -> bool:
-    """Whether all pods of a workload that hold devices have them on record."""
-    return all(pod.sealed is not None and pod.sealed.is_bound for pod in made.pods if pod.task.devices)
-
-
-def _on_nodes(made: ObservedWorkload, nodes: Mapping[str, Node]) -> ObservedWorkload:
-    """Leave out tasks on nodes that are not there, and nominations to such, or to devices that they do not have."""
-    tasks = made.workload.tasks
-    if all((t.node is None or t.node in nodes) and _can_be(t.nominated, nodes) for t in tasks):
-        return made
-    kept, pods = [], []
-    for number, task in enumerate(tasks):
-        if task.node is not None and task.node not in nodes:
-            continue
-        kept.append(task if _can_be(task.nominated, nodes) else replace(task, nominated=None))
-        if number < len(made.pods):
-            pods.append(made.pods[number])
-    return ObservedWorkload(replace(made.workload, tasks=tuple(kept)), tuple(pods), made.problems)
-
-
-def _can_be(nominated_tasks: Nomination | None, nodes: Mapping[str, Node]) -> bool:
-    if nominated_tasks is None:
-        return True
-    node = nodes.get(nominated_tasks.node)
-    return node is not None and all(0 <= d < node.allocatable.get(GPU, 0) for d in nominated_tasks.devices)
 
 
 def _with_drivers(node: Node, item: Any) -> Node:

@@ -15,7 +15,8 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
-from tenure.clusters.kubernetes.read.observe import UNKNOWN, Observed
+from tenure.clusters.kubernetes.read.judging import UNKNOWN
+from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.actor import sealed_at_bind
