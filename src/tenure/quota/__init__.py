@@ -1,1 +1,1 @@
-"""Quota preemption: when a queue that uses more than its max is brought back under it, and who has to go."""
+"""Quota preemption: when a queue that uses more than its max is brought back under it, and what is evicted for that."""

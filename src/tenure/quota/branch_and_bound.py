@@ -12,7 +12,7 @@ from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
-from tenure.quota.problem import NOBODY, Binding, Key, Levels, QuotaProblem, ordered
+from tenure.quota.problem import NO_QUEUE, Binding, Key, Levels, QuotaProblem, ordered
 from tenure.quota.units import EvictionUnit
 
 MOST_ITEMS = 60
@@ -56,7 +56,7 @@ class _State:
     freed: dict[int, int]
     levels: Levels
     last: int = 0
-    leaf_priority: int = NOBODY
+    leaf_priority: int = NO_QUEUE
     cost: int = 0
 
 

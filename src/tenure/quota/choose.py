@@ -1,4 +1,4 @@
-"""Chooses who goes from one queue that is over its max."""
+"""The choice of the eviction units that are taken from one queue that is over its max."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
 from tenure.quota.units import EvictionUnit, UnitCandidates
 
-NOBODY = -(2**40)
+NO_QUEUE = -(2**40)
 """The priority of no queue: below any."""
 
 Levels = Counter[int]
@@ -127,7 +127,7 @@ class QuotaProblem:
         return (
             *self.worth(chosen),
             self.distance(chosen),
-            max((self.leaf_priority(t) for t in chosen), default=NOBODY),
+            max((self.leaf_priority(t) for t in chosen), default=NO_QUEUE),
             *self.last_words(chosen),
         )
 

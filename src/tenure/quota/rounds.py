@@ -1,4 +1,4 @@
-"""One cycle of quota preemption: who is armed, who fires, who goes (spec: quota preemption).
+"""One cycle of quota preemption: which queues are armed, which fire, what is evicted (spec: quota preemption).
 
 Top down: while a queue that fired has not settled, nothing below it fires on its own. A queue stays armed until it
 is within its max again, so that victims which do not leave, and work that slipped in, are dealt with in later cycles.
@@ -144,7 +144,7 @@ class QuotaRound:
         return replace(report, state=FIRING if gone or going else STUCK)
 
     def _choose(self, number: int, need: dict[int, int]) -> tuple[QuotaChoice, list[EvictionUnit]]:
-        """Choose who goes; where plugins do not let all of a set go, once more without those, a few times."""
+        """Choose the units to take; where plugins refuse some of a set, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
             choice = choose(

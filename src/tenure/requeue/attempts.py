@@ -60,7 +60,7 @@ class RequeueAttempts:
         )
 
     def ready(self, cls: ContenderClass) -> WorkloadState | None:
-        """Give the first of a class that still cannot be served as things are; who can be is served."""
+        """Give the first of a class that cannot be served as things are; workloads before it that can be are served."""
         while (contender := cls.first()) is not None:
             if contender.step is None or contender.entry is None:
                 cls.pass_first()
@@ -159,7 +159,7 @@ class RequeueAttempts:
             self._without_effect += sum(entries) if len(entries) > 1 else 1
 
     def report(self) -> None:
-        """Write into the plan who was refused and why, and that steps ran out."""
+        """Write into the plan which candidates were refused and why, and that steps ran out."""
         self.state.refuse(
             [Refused(v, "requeue", c, r.shield, r.until, r.message) for (c, v), r in sorted(self._refusals.items())]
         )

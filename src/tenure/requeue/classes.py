@@ -1,4 +1,4 @@
-"""Who waits, in classes of contenders that stand alike: same leaf, same priority, and a next step of the same shape."""
+"""Classes of contenders that stand alike: same leaf, same priority, and a next step of the same shape."""
 
 from __future__ import annotations
 
@@ -71,12 +71,11 @@ def in_order(session: Session, shares: CurrentShares, classes: Sequence[Contende
     """Put classes into the order in which their first members would be served."""
     if len(classes) < 2:  # noqa: PLR2004  nothing to compare
         return list(classes)
-    first = {id(cls.first()): cls for cls in classes}
-    order = QueueOrder(session, shares, lambda who, _: id(who) not in first)
+    first = {cls.first(): cls for cls in classes}
+    order = QueueOrder(session, shares, lambda workload, _: workload not in first)
     found: list[ContenderClass] = []
     while len(found) < len(first) and (workload := order.next()) is not None:
-        cls = first.get(id(workload))
-        if cls is not None:
-            found.append(cls)
+        if workload in first:
+            found.append(first[workload])
         order.pass_over(workload)
     return found

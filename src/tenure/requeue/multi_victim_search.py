@@ -85,7 +85,7 @@ class MultiVictimSearch:
     def _paying(
         self, contender: WorkloadState, need: RoomDemand, pieces: Sequence[Piece], position: SearchPosition
     ) -> list[Piece] | None:
-        """Give what of a set pays, without those who would win their place back or are as deserving; or None."""
+        """Give what of a set pays, without candidates that would win their place back or are as deserving; or None."""
         kept = [p for p in pieces if p.workload.key not in position.spared]
         while kept and need.met(kept) and self.attempts.spend(position):
             verdict = self.attempts.verdict(contender, kept)
@@ -119,7 +119,7 @@ class MultiVictimSearch:
     def _spared(
         self, contender: WorkloadState, candidates: Sequence[RequeueCandidate], pieces: Sequence[Piece]
     ) -> list[Piece]:
-        """Give candidates back until none can be: who goes last may have been what kept another from going free."""
+        """Give candidates back until none can be: one that is given back late may have kept another from running on."""
         kept, before = list(pieces), -1
         while before != len(kept):
             before = len(kept)

@@ -1,4 +1,4 @@
-"""Who waits, by what contenders have in common, kept from cycle to cycle: only whose place changed is looked at again.
+"""Pending workloads by class, kept from cycle to cycle: those whose place changed are looked at again.
 
 So a cycle in which little happened does not have to look at a backlog of thousands.
 """
@@ -31,9 +31,9 @@ class PendingClass:
 
 
 class PendingIndex:
-    """The lines of one session.
+    """The pending classes of one session. ``waiting`` counts, by leaf, the workloads that wait.
 
-    ``waiting`` counts, by leaf, the workloads that wait. A session that begins anew needs a new index.
+    A session that begins anew needs a new index.
     """
 
     def __init__(self, session: Session) -> None:

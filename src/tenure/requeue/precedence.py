@@ -79,7 +79,7 @@ class Precedence:
             queues.release(kind.leaf, kind.held, fixed=False)
             return [queue_key(session, self.shares, q, kind.asks) for q in queues.path[kind.leaf]]
 
-    def rows(self, classes: Sequence[ContenderClass]) -> list[Mask]:
+    def rows(self) -> dict[ContenderClass, Mask]:
         """Give, for each class, the kinds than which it is more deserving."""
         path = self.session.queues.path
         depth = max((len(p) for p in path), default=0)
@@ -87,14 +87,14 @@ class Precedence:
         leaf_of = np.array([k.leaf for k in self.kinds], np.int64)
         priority_of = np.array([k.priority for k in self.kinds], np.int64)
         everywhere = np.arange(len(self.kinds))
-        found = []
-        for cls in classes:
+        found = {}
+        for cls in self.contenders:
             own = [self._rank_of[queue, cls.amount] for queue in path[cls.leaf]]
             mine, my_ranks = self._paths([cls.leaf], [own], depth, OTHER)
             fork = (mine[0] != kinds).argmax(axis=1)
             row = my_ranks[0][fork] < ranks[everywhere, fork]
             same = cls.priority >= priority_of if self.equals else cls.priority > priority_of
-            found.append(np.where(leaf_of == cls.leaf, same, row))
+            found[cls] = np.where(leaf_of == cls.leaf, same, row)
         return found
 
     def _paths(self, leaves: Sequence[int], ranks: Sequence[Sequence[int]], depth: int, fill: int) -> tuple[Ints, Ints]:

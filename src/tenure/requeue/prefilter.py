@@ -47,7 +47,7 @@ class CandidatePrefilter:
         self.most = session.settings.requeue.max_candidates
         precedence = Precedence(session, shares, contenders, candidates)
         self._kind = precedence.kind
-        self._rows = dict(zip(contenders, precedence.rows(contenders), strict=True))
+        self._rows = precedence.rows()
         self._leaves = np.array([c.workload.leaf for c in candidates], np.int64)
         self._needs: dict[Hashable, RoomDemand] = {}
         self._by_room: dict[tuple[Hashable, bool], Mask] = {}
