@@ -12,7 +12,7 @@ from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
-from tenure.quota.usage import TerminatingUsage
+from tenure.quota.usage import TerminatingUsage, excess_of
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
@@ -207,9 +207,8 @@ class NoticeJudge:
         for number in path:
             if not armed[queues.queues[number].name]:
                 continue
-            held = zip(queues.allocated[number], self.leaving.stuck[number], queues.maximum[number], strict=True)
-            excess = [(a, uses + stuck - most) for a, (uses, stuck, most) in zip(amount, held, strict=True)]
-            helps = [(a, more) for a, more in excess if a and more > 0]
+            more_by_row = excess_of(session, self.leaving, number)
+            helps = [(amount[row], more) for row, more in more_by_row.items() if amount[row]]
             if helps and (settings.overshoot == "minimal" or all(a <= more for a, more in helps)):
                 return True
         return False

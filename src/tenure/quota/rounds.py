@@ -25,7 +25,7 @@ from tenure.quota.choose import QuotaChoice, choose
 from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.units import EvictionUnit, UnitCandidates
-from tenure.quota.usage import TerminatingUsage, used
+from tenure.quota.usage import TerminatingUsage, excess_of, used
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import held
 from tenure.victims.recording import Price, record
@@ -125,10 +125,7 @@ class QuotaRound:
         self.state.plan.quota.append(report)
 
     def _need(self, number: int) -> dict[int, int]:
-        """Give by row what has to go: what is used, less what is leaving already, over max."""
-        rows = zip(self.queues.allocated[number], self.leaving.stuck[number], self.queues.maximum[number], strict=True)
-        found = ((row, held + stuck - most) for row, (held, stuck, most) in enumerate(rows))
-        return {row: amount for row, amount in found if amount > 0}
+        return excess_of(self.session, self.leaving, number)
 
     def _fire(self, number: int, status: QuotaStatus, report: QuotaState) -> QuotaState:
         going = any(self.leaving.going[number])

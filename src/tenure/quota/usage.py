@@ -37,6 +37,13 @@ class TerminatingUsage:
             held[queue] = tuple(map(add, held[queue], amount))
 
 
+def excess_of(session: Session, leaving: TerminatingUsage, queue: int) -> dict[int, int]:
+    """Give by row what has to go from a queue: what it uses, less what is leaving already, over its max."""
+    queues = session.queues
+    rows = zip(queues.allocated[queue], leaving.stuck[queue], queues.maximum[queue], strict=True)
+    return {row: more for row, (held, stuck, most) in enumerate(rows) if (more := held + stuck - most) > 0}
+
+
 def used(session: Session, leaving: TerminatingUsage, queue: int) -> dict[str, int]:
     """Give all that a queue uses, by resource."""
     queues = session.queues
