@@ -1,4 +1,4 @@
-"""The census of those that wait: whatever happens to a session, it is as one that is made anew."""
+"""The index of pending workloads: whatever happens to a session, it is as one that is made anew."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ SEEDS = st.integers(0, 100_000)
 
 
 def told(pending_index, evicted=frozenset()):
-    """Everything that a census says, as plain data."""
-    lines = {
-        line.alike: ([e[-1].key for e in line.entries], line.possible, line.step.amount)
-        for line in pending_index.lines()
+    """Everything that an index says, as plain data."""
+    classes = {
+        cls.alike: ([e[-1].key for e in cls.entries], cls.possible, cls.step.amount) for cls in pending_index.classes()
     }
     barred, until = pending_index.barred(set(evicted))
-    return lines, sorted(w.key for w in barred), until, pending_index.counts()
+    return classes, sorted(w.key for w in barred), until, pending_index.counts()
 
 
 def one_more(session, draw, number):
@@ -46,7 +45,7 @@ def take_off(session, workload):
 
 
 @given(SEEDS)
-def test_a_census_is_as_one_that_is_made_anew(seed):
+def test_an_index_is_as_one_that_is_made_anew(seed):
     """After arrivals, ends, evictions, cycles, and work that was undone."""
     cluster = random_cluster(seed, actions=ACTIONS)
     session, draw = session_of(cluster), random.Random(seed)
@@ -58,7 +57,7 @@ def test_a_census_is_as_one_that_is_made_anew(seed):
         if session.workloads:
             take_off(session, session.workloads[draw.choice(sorted(session.workloads))])
         if mark is not None:
-            pending_index.lines()
+            pending_index.classes()
             session.rollback(mark)
         if draw.random() < 0.4:
             one_more(session, draw, number)

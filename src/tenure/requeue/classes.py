@@ -57,11 +57,11 @@ class ContenderClass:
 def gather(session: Session, pending_index: PendingIndex, barred: Collection[WorkloadState]) -> list[ContenderClass]:
     """Put pending workloads that an eviction can help into classes; nothing is evicted for those ``barred``."""
     found = []
-    for line in pending_index.lines():
-        leaf, priority, fixed, shape = line.alike
-        if not line.possible or (fixed and session.queues.beyond_guaranteed(leaf, line.step.amount) is not None):
+    for pending in pending_index.classes():
+        leaf, priority, fixed, shape = pending.alike
+        if not pending.possible or (fixed and session.queues.beyond_guaranteed(leaf, pending.step.amount) is not None):
             continue
-        cls = ContenderClass(leaf, priority, shape, line.step, line.entries, barred)
+        cls = ContenderClass(leaf, priority, shape, pending.step, pending.entries, barred)
         if cls.first() is not None:
             found.append(cls)
     return found

@@ -19,16 +19,16 @@ Gives = tuple[list[Piece], list[Piece]]
 
 
 class MultiVictimSearch:
-    """The search for sets, as prospects are; ``most`` candidates go together at most."""
+    """The search for sets of at most ``most`` candidates, as things were when the ``prefilter`` was made."""
 
-    def __init__(self, attempts: RequeueAttempts, prospects: CandidatePrefilter) -> None:
+    def __init__(self, attempts: RequeueAttempts, prefilter: CandidatePrefilter) -> None:
         self.attempts = attempts
-        self.prospects = prospects
-        self.most = prospects.most
+        self.prefilter = prefilter
+        self.most = prefilter.most
 
     def run(self, cls: ContenderClass, start: SearchPosition | None) -> None:
         """Requeue the first set that pays for the first of a class; ``start``: where to go on with it."""
-        candidates = self.prospects.together(cls) if self.most > 1 else []
+        candidates = self.prefilter.together(cls) if self.most > 1 else []
         contender = self.attempts.ready(cls) if candidates else None
         if contender is not None:
             self._try(cls, contender, candidates, start)
@@ -41,7 +41,7 @@ class MultiVictimSearch:
         start: SearchPosition | None,
     ) -> None:
         """Requeue the smallest beginning of the order that will do for a contender."""
-        need = self.prospects.need(cls)
+        need = self.prefilter.need(cls)
         chosen, gives = self._choose(contender, candidates)
         if not need.met([p for _, whole in gives for p in whole]):
             return

@@ -15,7 +15,7 @@ from tenure.shields.delay import delay
 from tenure.victims.room_bounds import RoomDemand
 
 Alike = tuple[int, int, bool, Hashable]
-"""What contenders of one line share: leaf, priority, whether they are not preemptible, and the shape of their step."""
+"""What contenders of one class share: leaf, priority, whether they are not preemptible, and the shape of their step."""
 
 
 class PendingClass:
@@ -31,15 +31,11 @@ class PendingClass:
 
 
 class PendingIndex:
-    """The pending classes of one session. ``waiting`` counts, by leaf, the workloads that wait.
-
-    A session that begins anew needs a new index.
-    """
+    """The pending classes of one session; one that begins anew needs a new index."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.waiting: dict[int, int] = {}
-        self._lines: dict[Alike, PendingClass] = {}
+        self._classes: dict[Alike, PendingClass] = {}
         self._place: dict[WorkloadState, tuple[PendingClass, Entry]] = {}
         self._delayed: set[WorkloadState] = set()
         self._possible: dict[Hashable, bool] = {}
@@ -57,13 +53,15 @@ class PendingIndex:
 
     def counts(self) -> dict[int, int]:
         """Give the number of workloads that wait, by leaf that has any."""
-        self.catch_up()
-        return dict(self.waiting)
+        found: dict[int, int] = {}
+        for cls in self.classes():
+            found[cls.alike[0]] = found.get(cls.alike[0], 0) + len(cls.entries)
+        return found
 
-    def lines(self) -> Collection[PendingClass]:
+    def classes(self) -> Collection[PendingClass]:
         """Give all workloads that wait at present."""
         self.catch_up()
-        return self._lines.values()
+        return self._classes.values()
 
     def barred(self, evicted: set[str]) -> tuple[set[WorkloadState], int | None]:
         """Give those for which nothing may be evicted yet, and when the first delay ends.
@@ -96,12 +94,11 @@ class PendingIndex:
         assert entry is not None
         shape = shape_of(state, step)
         alike = state.leaf, state.priority, state.fixed, shape
-        line = self._lines.get(alike)
-        if line is None:
-            line = self._lines[alike] = PendingClass(alike, step, possible=self._ever(shape, step))
-        insort(line.entries, entry)
-        self._place[state] = line, entry
-        self.waiting[state.leaf] = self.waiting.get(state.leaf, 0) + 1
+        cls = self._classes.get(alike)
+        if cls is None:
+            cls = self._classes[alike] = PendingClass(alike, step, possible=self._ever(shape, step))
+        insort(cls.entries, entry)
+        self._place[state] = cls, entry
         if delay(self.session, state) is not None:
             self._delayed.add(state)
 
@@ -109,13 +106,10 @@ class PendingIndex:
         known = self._place.pop(state, None)
         if known is None:
             return
-        line, entry = known
-        del line.entries[bisect_left(line.entries, entry)]
-        if not line.entries:
-            del self._lines[line.alike]
-        self.waiting[state.leaf] -= 1
-        if not self.waiting[state.leaf]:
-            del self.waiting[state.leaf]
+        cls, entry = known
+        del cls.entries[bisect_left(cls.entries, entry)]
+        if not cls.entries:
+            del self._classes[cls.alike]
         self._delayed.discard(state)
 
     def _ever(self, shape: Hashable, step: Demand) -> bool:

@@ -75,11 +75,11 @@ class RequeueTransactions:
         """
         barred, until = self.pending_index.barred(self.state.evicted)
         self.state.wake_at(until)
-        prospects = CandidatePrefilter(
+        prefilter = CandidatePrefilter(
             self.session, self.shares, self.left, gather(self.session, self.pending_index, barred)
         )
-        sets = MultiVictimSearch(self.attempts, prospects)
-        turns: list[CandidateMatch | ContenderClass] = [*prospects.alone(), *prospects.classes]
+        sets = MultiVictimSearch(self.attempts, prefilter)
+        turns: list[CandidateMatch | ContenderClass] = [*prefilter.alone(), *prefilter.classes]
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
