@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 from hypothesis import strategies as st
+from tests.drawing import integers, pick
 
 from tenure.fairness.shares import fair_shares
 from tenure.fairness.tree import TOP, ShareQueue, effective_guaranteed, queue_tree
@@ -63,25 +65,32 @@ WEIGHTS = (1, 1, 1, 2, 3, 0.5, 0.1, 0.3, 0, 7.25)
 EQUAL = (1,)
 
 
+@cache
+def _amounts(most, step):
+    """Give strategies for an amount: there is one, perhaps, and seldom."""
+    amounts = st.integers(0, most).map(lambda n: n * step)
+    return amounts, st.none() | amounts, st.none() | st.none() | amounts
+
+
 @st.composite
 def cases(draw, *, max_queues=12, flat=False, weights=WEIGHTS, priorities=(100, 100, 50), unit=None, whole=False):
     """Draw a small tree, often short of its resource; amounts are whole units or, without ``whole``, quarters."""
-    unit = draw(st.sampled_from((1, 4))) if unit is None else unit
+    unit = pick(draw, (1, 4)) if unit is None else unit
     step = unit if whole else max(1, unit // 4)
-    amounts = st.integers(0, 20 * (unit // step)).map(lambda n: n * step)
+    amounts, perhaps, seldom = _amounts(20 * (unit // step), step)
     queues = []
-    for index in range(draw(st.integers(1, max_queues))):
-        parent = TOP if flat else draw(st.sampled_from((TOP, TOP, min(0, index - 1), min(1, index - 1), index - 1)))
+    for index in range(draw(integers(1, max_queues))):
+        parent = TOP if flat else pick(draw, (TOP, TOP, min(0, index - 1), min(1, index - 1), index - 1))
         queue = ShareQueue(
-            name=f"q{draw(st.integers(0, 9))}-{index}",
+            name=f"q{draw(integers(0, 9))}-{index}",
             parent=parent,
-            guaranteed=[draw(st.none() | amounts)],
-            maximum=[draw(st.none() | st.none() | amounts)],
-            weight=[draw(st.sampled_from(weights))],
-            priority=draw(st.sampled_from(priorities)),
-            created=draw(st.integers(0, 3)),
+            guaranteed=[draw(perhaps)],
+            maximum=[draw(seldom)],
+            weight=[pick(draw, weights)],
+            priority=pick(draw, priorities),
+            created=draw(integers(0, 3)),
         )
         queues.append(queue)
     parents = {queue.parent for queue in queues}
     request = tuple(0 if index in parents else draw(amounts) for index in range(len(queues)))
-    return Case(tuple(queues), draw(st.integers(0, 30 * (unit // step))) * step, request, unit)
+    return Case(tuple(queues), draw(integers(0, 30 * (unit // step))) * step, request, unit)

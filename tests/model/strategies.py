@@ -1,6 +1,7 @@
 """Random values of every kind of field, found by reflection: a new field is covered without a word here."""
 
 from dataclasses import replace
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -91,16 +92,41 @@ MAKERS = {
 
 def objects(cls, **given):
     """Give a strategy for valid objects of a dataclass: a few fields at random, the others by default."""
-    return _objects(cls, given).filter(_is_valid)
+    return _plain_objects(cls) if not given else _objects(cls, given).filter(_is_valid)
+
+
+@cache
+def _plain_objects(cls):
+    return _objects(cls, {}).filter(_is_valid)
+
+
+@cache
+def _fields(cls):
+    """Give the fields of a dataclass: to read its types takes longer than to draw values of them."""
+    return tuple(fields_of(cls))
+
+
+@cache
+def _values(cls, attribute):
+    return values_of(next(field.kind for field in _fields(cls) if field.attribute == attribute))
+
+
+@cache
+def _places(count):
+    return st.sets(st.integers(0, count - 1), max_size=4)
 
 
 @st.composite
 def _objects(draw, cls, given):
-    listed = list(fields_of(cls, skip=given))
+    listed = [field for field in _fields(cls) if field.attribute not in given]
     optional = [field for field in listed if not field.required]
-    places = draw(st.sets(st.integers(0, len(optional) - 1), max_size=4)) if optional else ()
+    places = draw(_places(len(optional))) if optional else ()
     chosen = {optional[place].key for place in places}
-    made = {field.attribute: draw(values_of(field.kind)) for field in listed if field.required or field.key in chosen}
+    made = {
+        field.attribute: draw(_values(cls, field.attribute))
+        for field in listed
+        if field.required or field.key in chosen
+    }
     return cls(**made, **{name: draw(values) for name, values in given.items()})
 
 
@@ -115,34 +141,35 @@ shares = st.none() | st.builds(GpuShare, milli=st.integers(1, 1000), devices=st.
 shares |= st.builds(GpuShare, memory=st.integers(1, 2**40), devices=st.integers(1, 8))
 
 
+shared_specs = objects(
+    TaskSpec, gpu_share=shares, mounts=st.just(()), device_uses=st.just(()), counted=st.just(()), extended=st.just(())
+)
+
+
 @st.composite
 def specs(draw):
     """Draw what a task asks for: whole GPUs or a part of some."""
-    spec = draw(
-        objects(
-            TaskSpec,
-            gpu_share=shares,
-            mounts=st.just(()),
-            device_uses=st.just(()),
-            counted=st.just(()),
-            extended=st.just(()),
-        )
-    )
+    spec = draw(shared_specs)
     if spec.gpu_share is not None:
         spec = replace(spec, requests=tuple(pair for pair in spec.requests if pair[0] != GPU))
     return spec
 
 
+machines = st.lists(objects(Node), max_size=3, unique_by=lambda node: node.name)
+named = st.lists(st.tuples(names, names), max_size=3, unique=True)
+budgets = st.lists(objects(DisruptionBudget), max_size=2, unique_by=lambda b: (b.namespace, b.name))
+evictions = st.lists(objects(Eviction), max_size=2)
+
+
 @st.composite
 def clusters(draw):
     """Draw a cluster that a file can describe."""
-    nodes = draw(st.lists(objects(Node), max_size=3, unique_by=lambda node: node.name))
+    nodes = draw(machines)
     there = [node for node in nodes if node.awaited_until is None]
     queues = draw(queue_trees())
-    keys = draw(st.lists(st.tuples(names, names), max_size=3, unique=True))
+    keys = draw(named)
     parents = {queue.parent for queue in queues}
     leaves = [queue.name for queue in queues if queue.name not in parents] or ["default"]
-    budgets = st.lists(objects(DisruptionBudget), max_size=2, unique_by=lambda b: (b.namespace, b.name))
     return Cluster(
         now=draw(values_of(kinds.TimeKind())),
         settings=draw(settings),
@@ -150,20 +177,21 @@ def clusters(draw):
         queues=tuple(queues),
         workloads=tuple(draw(workloads(key, leaves, there)) for key in keys),
         disruption_budgets=tuple(_one_bound(budget) for budget in draw(budgets)),
-        evictions=tuple(draw(st.lists(objects(Eviction), max_size=2))),
+        evictions=tuple(draw(evictions)),
         storage=draw(stores()),
         devices=draw(inventories()),
     )
 
 
-@st.composite
-def stores(draw):
-    """Draw the storage of a cluster."""
+@cache
+def stores():
+    """Give a strategy for the storage of a cluster."""
 
     def some(kind, key):
-        return tuple(draw(st.lists(objects(kind), max_size=2, unique_by=key)))
+        return st.lists(objects(kind), max_size=2, unique_by=key).map(tuple)
 
-    return Storage(
+    return st.builds(
+        Storage,
         volumes=some(Volume, lambda v: v.name),
         claims=some(VolumeClaim, lambda c: c.key),
         storage_classes=some(StorageClass, lambda c: c.name),
@@ -172,9 +200,9 @@ def stores(draw):
     )
 
 
-@st.composite
-def inventories(draw):
-    """Draw slices and classes of devices, and claims on these."""
+@cache
+def inventories():
+    """Give a strategy for slices and classes of devices, and claims on these."""
     attribute = st.sampled_from(("text", "number", "flag", "version")).flatmap(_attribute)
     device = objects(Device, attributes=st.dictionaries(texts, attribute, max_size=2))
     place = {"node": names, "nodes": st.none()} | dict.fromkeys(
@@ -187,10 +215,11 @@ def inventories(draw):
     requests = st.lists(request, max_size=2).map(tuple)
     alike = st.builds(DeviceConstraint, match_attribute=st.just("a/b"), requests=st.just(("r",)))
     claims = objects(DeviceClaim, requests=requests, constraints=st.lists(alike, max_size=1).map(tuple))
-    return DeviceInventory(
-        slices=tuple(draw(st.lists(slices, max_size=2, unique_by=lambda s: s.name))),
-        classes=tuple(draw(st.lists(objects(DeviceClass), max_size=2, unique_by=lambda c: c.name))),
-        claims=tuple(draw(st.lists(claims, max_size=2, unique_by=lambda c: c.key))),
+    return st.builds(
+        DeviceInventory,
+        slices=st.lists(slices, max_size=2, unique_by=lambda s: s.name).map(tuple),
+        classes=st.lists(objects(DeviceClass), max_size=2, unique_by=lambda c: c.name).map(tuple),
+        claims=st.lists(claims, max_size=2, unique_by=lambda c: c.key).map(tuple),
     )
 
 
@@ -205,10 +234,13 @@ def _one_bound(budget):
     return replace(budget, max_unavailable=None) if budget.min_available is not None else budget
 
 
+some_queues = st.lists(objects(Queue, parent=st.none()), max_size=4, unique_by=lambda queue: queue.name)
+
+
 @st.composite
 def queue_trees(draw):
     """Draw queues, each below an earlier one or none, that guarantee nothing and allow no more than those above."""
-    queues = draw(st.lists(objects(Queue, parent=st.none()), max_size=4, unique_by=lambda queue: queue.name))
+    queues = draw(some_queues)
     tree = []
     for queue in queues:
         parent = draw(st.none() | st.sampled_from(tree)) if tree else None
@@ -218,11 +250,14 @@ def queue_trees(draw):
     return tree
 
 
+specs_or_none = st.none() | specs()
+
+
 @st.composite
 def workloads(draw, key, leaves, nodes):
     """Draw a workload of one queue, with tasks on the nodes."""
     namespace, name = key
-    shared = draw(st.none() | specs())
+    shared = draw(specs_or_none)
     in_groups = draw(st.booleans())
     ordered = draw(st.booleans())
     tasks = []

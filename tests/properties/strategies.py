@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from hypothesis import assume
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
+from tests.drawing import integers, pick, rarely
 from tests.properties.ledger import CPU, NodeLedger
 
 from tenure.model.check import check_cluster
@@ -43,36 +45,34 @@ PLACEMENTS = (
 PLAIN_PLACEMENTS = ("binpack", "spread", {"spread": 1.0, "binpack": 0.5})
 
 
-def rarely(strategy, *, default=None, one_in=4):
-    """Draw the default mostly, and else from the strategy."""
-    return st.integers(1, one_in).flatmap(lambda n: strategy if n == one_in else st.just(default))
+missing_labels = rarely(st.sampled_from(((ZONE,), (RACK,), (DISK, RACK))), default=())
+few_pods = rarely(st.integers(1, 3))
+node_taints = rarely(st.sampled_from(((TAINT,), (replace(TAINT, effect="PreferNoSchedule"),))), default=())
 
 
 @st.composite
 def nodes(draw, *, most=4):
     """Draw a few nodes, some with GPUs, some not usable by everybody."""
     found = []
-    for number in range(draw(st.integers(2, most))):
-        gpus = draw(st.sampled_from((0, 0, 1, 2, 4)))
+    for number in range(draw(integers(2, most))):
+        gpus = pick(draw, (0, 0, 1, 2, 4))
         labels = {
-            ZONE: draw(st.sampled_from("ab")),
-            RACK: draw(st.sampled_from("rst")),
-            DISK: draw(st.sampled_from(("1", "5"))),
+            ZONE: pick(draw, "ab"),
+            RACK: pick(draw, "rst"),
+            DISK: pick(draw, ("1", "5")),
         }
-        for missing in draw(rarely(st.sampled_from(((ZONE,), (RACK,), (DISK, RACK))), default=())):
+        for missing in draw(missing_labels):
             del labels[missing]
         found.append(
             node(
                 f"n{number}",
-                cpu=draw(st.integers(1, 8)),
+                cpu=draw(integers(1, 8)),
                 gpu=gpus,
-                memory=draw(st.sampled_from((4, 16))),
-                pods=draw(rarely(st.integers(1, 3))),
-                gpu_memory=draw(st.sampled_from((16, 24))) if gpus else None,
+                memory=pick(draw, (4, 16)),
+                pods=draw(few_pods),
+                gpu_memory=pick(draw, (16, 24)) if gpus else None,
                 labels=labels,
-                taints=draw(
-                    rarely(st.sampled_from(((TAINT,), (replace(TAINT, effect="PreferNoSchedule"),))), default=())
-                ),
+                taints=draw(node_taints),
                 unschedulable=draw(rarely(st.booleans(), default=False, one_in=8)),
                 ready=draw(rarely(st.booleans(), default=True, one_in=8)),
             )
@@ -106,17 +106,16 @@ node_terms = st.sampled_from(
 volumes = st.lists(node_terms, min_size=1, max_size=2).map(lambda terms: NodeSelector(terms=tuple(terms)))
 
 
-@st.composite
-def affinities(draw):
-    """Draw one or several kinds of affinity."""
-    required = draw(st.none() | st.lists(node_terms, min_size=1, max_size=2).map(tuple))
-    preferred = draw(rarely(node_terms.map(lambda t: (PreferredNodeTerm(weight=10, term=t),)), default=()))
-    kind = st.lists(pod_terms, max_size=2).map(tuple)
-    soft = rarely(pod_terms.map(lambda t: (PreferredPodTerm(weight=5, term=t),)), default=())
-    together = st.none() | st.builds(PodAffinity, required=kind, preferred=soft)
-    return Affinity(
-        node=NodeAffinity(required=required, preferred=preferred), pod=draw(together), pod_anti=draw(together)
-    )
+required_nodes = st.none() | st.lists(node_terms, min_size=1, max_size=2).map(tuple)
+preferred_nodes = rarely(node_terms.map(lambda t: (PreferredNodeTerm(weight=10, term=t),)), default=())
+soft = rarely(pod_terms.map(lambda t: (PreferredPodTerm(weight=5, term=t),)), default=())
+together = st.none() | st.builds(PodAffinity, required=st.lists(pod_terms, max_size=2).map(tuple), preferred=soft)
+affinities = st.builds(
+    Affinity,
+    node=st.builds(NodeAffinity, required=required_nodes, preferred=preferred_nodes),
+    pod=together,
+    pod_anti=together,
+)
 
 
 spreads = st.builds(
@@ -135,50 +134,59 @@ crowds = st.none() | st.lists(pod_terms, min_size=1, max_size=2).map(lambda term
 crowd_affinities = st.builds(Affinity, pod=crowds, pod_anti=crowds)
 
 
+some_spreads = st.lists(spreads, min_size=1, max_size=2).map(tuple)
+at_most_one = st.lists(spreads, max_size=1).map(tuple)
+exactly_one = st.tuples(spreads)
+crowd_affinity = st.none() | crowd_affinities
+
+own_labels = rarely(st.sampled_from(tuple((("app", a),) for a in APPS)), default=(), one_in=2)
+own_nodes = rarely(st.sampled_from(((("zone", "a"),), (("zone", "b"), ("rack", "r")))), default=())
+own_affinity = rarely(affinities, one_in=3)
+own_tolerations = rarely(
+    st.sampled_from(((Toleration(key="dedicated", operator="Exists"),), (Toleration(operator="Exists"),))), default=()
+)
+own_spread = rarely(some_spreads, default=())
+own_ports = rarely(
+    st.sampled_from(((HostPort(port=80),), (HostPort(port=80, ip="10.0.0.1"),), (HostPort(port=80, ip="10.0.0.2"),))),
+    default=(),
+    one_in=5,
+)
+unsupported = rarely(st.just(("volumes",)), default=(), one_in=12)
+volume_nodes = rarely(st.lists(volumes, min_size=1, max_size=2).map(tuple), default=())
+awaited = rarely(st.just(("claim c, which is not there",)), default=(), one_in=12)
+
+
 @st.composite
 def specs(draw, *, constrained=True, crowded=False):
     """Draw what a task asks for; ``crowded``: little, but with an eye on other tasks."""
     if crowded:
-        affinity = draw(st.none() | crowd_affinities)
-        even = draw(st.lists(spreads, min_size=0 if affinity else 1, max_size=1).map(tuple))
-        return spec(cpu=0.5, labels=(("app", draw(st.sampled_from(APPS))),), affinity=affinity, spread=even)
-    asked = {"cpu": draw(st.sampled_from((0, 0.5, 1, 2, 3))), "memory": draw(st.sampled_from((0, 0, 1, 3)))}
-    gpu = draw(st.sampled_from(("none", "none", "whole", "part", "memory")))
+        affinity = draw(crowd_affinity)
+        even = draw(at_most_one if affinity else exactly_one)
+        return spec(cpu=0.5, labels=(("app", pick(draw, APPS)),), affinity=affinity, spread=even)
+    asked = {"cpu": pick(draw, (0, 0.5, 1, 2, 3)), "memory": pick(draw, (0, 0, 1, 3))}
+    gpu = pick(draw, ("none", "none", "whole", "part", "memory"))
     if gpu == "whole":
-        asked["gpu"] = draw(st.integers(1, 3))
+        asked["gpu"] = draw(integers(1, 3))
     elif gpu == "part":
         asked |= {
-            "fraction": draw(st.sampled_from((200, 300, 500, 600, 1000))),
-            "devices": draw(st.sampled_from((1, 1, 2))),
+            "fraction": pick(draw, (200, 300, 500, 600, 1000)),
+            "devices": pick(draw, (1, 1, 2)),
         }
     elif gpu == "memory":
-        asked |= {"gpu_memory": draw(st.sampled_from((5, 7, 16, 20))), "devices": draw(st.sampled_from((1, 1, 2)))}
+        asked |= {"gpu_memory": pick(draw, (5, 7, 16, 20)), "devices": pick(draw, (1, 1, 2))}
     if not constrained:
         return spec(**asked)
     return spec(
         **asked,
-        labels=draw(rarely(st.sampled_from(tuple((("app", a),) for a in APPS)), default=(), one_in=2)),
-        node_selector=draw(rarely(st.sampled_from(((("zone", "a"),), (("zone", "b"), ("rack", "r")))), default=())),
-        affinity=draw(rarely(affinities(), one_in=3)),
-        tolerations=draw(
-            rarely(
-                st.sampled_from(((Toleration(key="dedicated", operator="Exists"),), (Toleration(operator="Exists"),))),
-                default=(),
-            )
-        ),
-        spread=draw(rarely(st.lists(spreads, min_size=1, max_size=2).map(tuple), default=())),
-        host_ports=draw(
-            rarely(
-                st.sampled_from(
-                    ((HostPort(port=80),), (HostPort(port=80, ip="10.0.0.1"),), (HostPort(port=80, ip="10.0.0.2"),))
-                ),
-                default=(),
-                one_in=5,
-            )
-        ),
-        unsupported=draw(rarely(st.just(("volumes",)), default=(), one_in=12)),
-        volume_nodes=draw(rarely(st.lists(volumes, min_size=1, max_size=2).map(tuple), default=())),
-        awaits=draw(rarely(st.just(("claim c, which is not there",)), default=(), one_in=12)),
+        labels=draw(own_labels),
+        node_selector=draw(own_nodes),
+        affinity=draw(own_affinity),
+        tolerations=draw(own_tolerations),
+        spread=draw(own_spread),
+        host_ports=draw(own_ports),
+        unsupported=draw(unsupported),
+        volume_nodes=draw(volume_nodes),
+        awaits=draw(awaited),
     )
 
 
@@ -187,8 +195,8 @@ def limits(draw, most):
     """Draw amounts of a queue."""
     found = {}
     for name, step in (("cpu", 1), ("gpu", 0.5)):
-        if draw(st.integers(0, 2)) == 0:
-            found[name] = draw(st.integers(0, most)) * step
+        if draw(integers(0, 2)) == 0:
+            found[name] = draw(integers(0, most)) * step
     return found
 
 
@@ -196,11 +204,14 @@ def limits(draw, most):
 def queues(draw):
     """Draw no queues, or up to three at the top, one of which may have two below."""
     found = []
-    for number in range(draw(st.integers(0, 3))):
+    for number in range(draw(integers(0, 3))):
         found.append(draw(_queue(f"q{number}", None)))
-        if draw(st.integers(0, 2)) == 0:
-            found += [draw(_queue(f"q{number}-{child}", f"q{number}")) for child in range(draw(st.integers(1, 2)))]
+        if draw(integers(0, 2)) == 0:
+            found += [draw(_queue(f"q{number}-{child}", f"q{number}")) for child in range(draw(integers(1, 2)))]
     return found
+
+
+creation = st.none() | st.integers(0, 2)
 
 
 @st.composite
@@ -212,43 +223,58 @@ def _queue(draw, name, parent):
         parent,
         guaranteed=floor,
         max=most,
-        weight=draw(st.sampled_from((1.0, 1.0, 2.0, 0.0))),
-        priority=draw(st.sampled_from((100, 100, 200))),
-        created_at=draw(st.none() | st.integers(0, 2)),
+        weight=pick(draw, (1.0, 1.0, 2.0, 0.0)),
+        priority=pick(draw, (100, 100, 200)),
+        created_at=draw(creation),
     )
+
+
+levels = st.builds(Topology, required=st.sampled_from((ZONE, RACK)), preferred=st.none() | st.just(RACK))
+levels |= st.just(Topology(preferred=RACK))
+gated = rarely(st.just(Phase.GATED), default=Phase.PENDING, one_in=12)
+one_or_none = st.none() | st.just(1)
+few_or_none = st.none() | st.integers(1, 2)
+expectations = st.none() | st.sampled_from((60, 100, 600))
+namespaces = rarely(st.just("other"), default="default")
+
+
+@cache
+def _at_most(count):
+    return st.none() | st.integers(1, count)
 
 
 @st.composite
 def workloads(draw, name, leaves, pool, *, plain=False):
     """Draw a workload all of whose tasks are pending or gated."""
-    count = draw(st.integers(1, 4))
-    grouped = not plain and count > 1 and draw(st.integers(0, 4)) == 0
-    shared = draw(st.sampled_from(pool))
+    count = draw(integers(1, 4))
+    grouped = not plain and count > 1 and draw(integers(0, 4)) == 0
+    shared = pick(draw, pool)
     tasks = []
     for number in range(count):
-        of = shared if draw(st.integers(0, 3)) else draw(st.sampled_from(pool))
-        phase = draw(rarely(st.just(Phase.GATED), default=Phase.PENDING, one_in=12))
+        of = shared if draw(integers(0, 3)) else pick(draw, pool)
+        phase = draw(gated)
         tasks.append(task(f"{name}-{number}", of, phase=phase, sub_group="gh"[number % 2] if grouped else None))
-    levels = st.builds(Topology, required=st.sampled_from((ZONE, RACK)), preferred=st.none() | st.just(RACK))
-    levels |= st.just(Topology(preferred=RACK))
-    fields = {"min_member": draw(st.none() | st.integers(1, count + (draw(st.integers(0, 5)) == 0)))}
+    fields = {"min_member": draw(_at_most(count + (draw(integers(0, 5)) == 0)))}
     if grouped:
-        groups = [
-            SubGroup(name=g, min_member=draw(st.none() | st.just(1)), topology=draw(rarely(levels))) for g in "gh"
-        ]
-        fields = {"sub_groups": tuple(groups), "min_sub_group": draw(st.none() | st.integers(1, 2))}
+        groups = [SubGroup(name=g, min_member=draw(one_or_none), topology=draw(rarely(levels))) for g in "gh"]
+        fields = {"sub_groups": tuple(groups), "min_sub_group": draw(few_or_none)}
     return workload(
         name,
         tasks=tasks,
-        queue=draw(st.sampled_from(leaves)),
-        namespace=draw(rarely(st.just("other"), default="default")),
-        priority=draw(st.sampled_from((0, 0, 50, 100))),
+        queue=pick(draw, leaves),
+        namespace=draw(namespaces),
+        priority=pick(draw, (0, 0, 50, 100)),
         preemptible=draw(rarely(st.booleans())),
         topology=None if plain else draw(rarely(levels, one_in=5)),
-        age=draw(st.integers(0, 3)),
-        expected_runtime=draw(st.none() | st.sampled_from((60, 100, 600))),
+        age=draw(integers(0, 3)),
+        expected_runtime=draw(expectations),
         **fields,
     )
+
+
+@cache
+def _pools(*, constrained, crowded):
+    return st.lists(specs(constrained=constrained, crowded=crowded), min_size=1, max_size=4)
 
 
 @st.composite
@@ -259,16 +285,14 @@ def clusters(
     machines = draw(nodes())
     tree = [] if crowded or leaving else draw(queues())
     leaves = sorted({q.name for q in tree} - {q.parent for q in tree}) or ["default"]
-    pool = draw(st.lists(specs(constrained=not plain, crowded=crowded), min_size=1, max_size=4))
-    made = [draw(workloads(f"w{i}", leaves, pool, plain=plain)) for i in range(draw(st.integers(2, most)))]
+    pool = draw(_pools(constrained=not plain, crowded=crowded))
+    made = [draw(workloads(f"w{i}", leaves, pool, plain=plain)) for i in range(draw(integers(2, most)))]
     made = draw(
         placed(machines, made, modes=("leaving", "pending") if leaving else ("pending", "pending", "running", "ragged"))
     )
     machines = draw(shrunk(machines))
     found = cluster(machines, made, tree)
-    settings = Settings(
-        placement=draw(st.sampled_from(placements)), backfill=draw(st.sampled_from(backfills)), actions=("allocate",)
-    )
+    settings = Settings(placement=pick(draw, placements), backfill=pick(draw, backfills), actions=("allocate",))
     found = replace(found, settings=settings)
     assume(all(finding.is_warning for finding in check_cluster(found)))
     return found
@@ -277,9 +301,9 @@ def clusters(
 @st.composite
 def shrunk(draw, machines):
     """Let a node have less than it had when it took what it holds."""
-    if draw(st.integers(0, 5)):
+    if draw(integers(0, 5)):
         return machines
-    less = draw(st.sampled_from((0, 500)))
+    less = pick(draw, (0, 500))
     return [replace(machines[0], allocatable={**machines[0].allocatable, CPU: less}), *machines[1:]]
 
 
@@ -290,9 +314,9 @@ def placed(draw, machines, pending, modes):
     later = {n.name: NodeLedger(n) for n in machines}  # once what terminates has left
     result = []
     for one in pending:
-        mode = draw(st.sampled_from(modes))
+        mode = pick(draw, modes)
         result.append(one if mode == "pending" else draw(_running(one, mode, ledgers, later)))
-    if draw(st.integers(0, 1)):
+    if draw(integers(0, 1)):
         result = [draw(_promised(one, later)) if one.started_at is None else one for one in result]
     return result
 
@@ -308,7 +332,7 @@ PHASES = {
 def _running(draw, one, mode, ledgers, later):
     tasks, running = [], 0
     for found in one.tasks:
-        phase = draw(st.sampled_from(PHASES[mode]))
+        phase = pick(draw, PHASES[mode])
         placement = (
             _first_fit(found.spec, ledgers) if phase in (Phase.RUNNING, Phase.BOUND, Phase.TERMINATING) else None
         )
@@ -320,23 +344,23 @@ def _running(draw, one, mode, ledgers, later):
             where, devices = placement
             ledgers[where].take(found.spec, devices)
             stays = phase is not Phase.TERMINATING
-            since = NOW - draw(st.sampled_from((0, 10))) * SECOND
-            grace = draw(st.sampled_from((None, 5 * SECOND)))
+            since = NOW - pick(draw, (0, 10)) * SECOND
+            grace = pick(draw, (None, 5 * SECOND))
             stuck = not stays and grace is not None and since + grace <= NOW
             if stays or stuck:
                 later[where].take(found.spec, devices)
             running += stays
             gone = {"terminating_since": since, "grace_period": grace} if not stays else {"started_at": NOW - SECOND}
             tasks.append(replace(found, phase=phase, node=where, devices=devices, **gone))
-    start = NOW - draw(st.integers(1, 50)) * SECOND if running else None
+    start = NOW - draw(integers(1, 50)) * SECOND if running else None
     return replace(one, tasks=tuple(tasks), started_at=start)
 
 
 @st.composite
 def _promised(draw, one, later):
-    if draw(st.integers(0, 2)):
+    if draw(integers(0, 2)):
         return one
-    at = NOW - draw(st.sampled_from((0, 0, 400))) * SECOND
+    at = NOW - pick(draw, (0, 0, 400)) * SECOND
     tasks = []
     for found in one.tasks:
         placement = _first_fit(found.spec, later)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.drawing import pick
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
@@ -119,7 +122,7 @@ def nested(operations, depth):
 def test_rollback_restores_everything(cluster, data):
     """Bit for bit, however deep, whatever was committed further inside."""
     session = begun(cluster)
-    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations = Operations(session, partial(pick, data.draw))
     operations.some(3)
     before = state_of(session)
     mark = session.checkpoint()
@@ -134,7 +137,7 @@ def test_rollback_restores_everything(cluster, data):
 def test_a_scenario_is_undone_unless_it_is_kept(cluster, data):
     """Nested or not, by an error as well; with its epoch, so that what was known before it holds again."""
     session = begun(cluster)
-    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations = Operations(session, partial(pick, data.draw))
     operations.some(3)
     before, epoch = state_of(session), session.epoch
 
@@ -164,7 +167,7 @@ def test_a_scenario_is_undone_unless_it_is_kept(cluster, data):
 def test_what_was_undone_can_be_done_again(cluster, data):
     """Bit for bit, and so that a later transaction finds everything as if it had never been undone."""
     session = begun(cluster)
-    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations = Operations(session, partial(pick, data.draw))
     operations.some(3)
     before, mark, undone = state_of(session), session.checkpoint(), Undone([], [], [])
     operations.some(4)
@@ -190,7 +193,7 @@ def test_what_was_undone_can_be_done_again(cluster, data):
 def test_scores_kept_are_scores_made_anew(cluster, data):
     """After any operations and rollbacks the scores of every class are those of a fresh look at all nodes."""
     session = begun(cluster)
-    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations = Operations(session, partial(pick, data.draw))
     for _ in range(data.draw(st.integers(1, 3))):
         nested(operations, 2)
         for cls in session.classes.classes:
@@ -208,7 +211,7 @@ def test_scores_kept_are_scores_made_anew(cluster, data):
 def test_what_is_imagined_changes_nothing(cluster, data):
     """Room that is released in thought is released nowhere else, not even in what tells caches what has changed."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(3)
+    Operations(session, partial(pick, data.draw)).some(3)
     before, changed = state_of(session), list(session.nodes.changed)
     for _ in range(2):
         imagined = ImaginedRoom(session)
@@ -232,7 +235,7 @@ def slots_one_by_one(nodes, cls):
 def test_one_node_scores_as_all_nodes_do(cluster, data):
     """The scalar score of a node is the vector's, bit for bit."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    Operations(session, partial(pick, data.draw)).some(8)
     for cls in session.classes.classes:
         together = session.scorer.keys(cls, slice(None)).tolist()
         assert [session.scorer.scalar(cls, node) for node in range(len(session.nodes))] == together
@@ -242,7 +245,7 @@ def test_one_node_scores_as_all_nodes_do(cluster, data):
 def test_one_node_fits_as_all_nodes_do(cluster, data):
     """The scalar fit of a node is the vector's, with parts of GPUs and without."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    Operations(session, partial(pick, data.draw)).some(8)
     names = {(False, False): kernels.UNFIT, (False, True): kernels.WAITS, (True, True): kernels.BINDS}
     for cls in session.classes.classes:
         now, then = (mask.tolist() for mask in session.scorer.fits(cls, slice(None)))
@@ -259,7 +262,7 @@ def told(session):
 def test_many_tasks_leave_and_come_back_as_one_by_one(cluster, data):
     """Evicted at once, and promised the places that they still hold at once, where that is possible."""
     session = begun(cluster)
-    operations = Operations(session, lambda options: data.draw(st.sampled_from(list(options))))
+    operations = Operations(session, partial(pick, data.draw))
     operations.some(5)
     active = operations.tasks(lambda t: t.phase in (BOUND, RUNNING))
     chosen = data.draw(st.lists(st.sampled_from(active), unique=True)) if active else []
@@ -288,7 +291,7 @@ def test_many_tasks_leave_and_come_back_as_one_by_one(cluster, data):
 def test_imagined_room_is_released_as_task_by_task(cluster, data):
     """What many workloads hold is given back at once: the same room, the same devices, the same free ones."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(6)
+    Operations(session, partial(pick, data.draw)).some(6)
     ending = [w for _, w in sorted(session.workloads.items()) if data.draw(st.booleans())]
     at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
     at_once.release([(0, (), w.key, w) for w in ending])
@@ -305,7 +308,7 @@ def test_imagined_room_is_released_as_task_by_task(cluster, data):
 def test_many_tasks_are_imagined_as_one_by_one(cluster, data):
     """Tasks of a class that fill node after node lie where each of them finds the best node."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(6)
+    Operations(session, partial(pick, data.draw)).some(6)
     at_once, one_by_one = ImaginedRoom(session), ImaginedRoom(session)
     for cls in session.classes.classes:
         number = data.draw(st.integers(2, 6))
@@ -322,7 +325,7 @@ def test_many_tasks_are_imagined_as_one_by_one(cluster, data):
 def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data):
     """Taking workloads out until nothing is left empties every count."""
     session = begun(cluster)
-    Operations(session, lambda options: data.draw(st.sampled_from(list(options)))).some(8)
+    Operations(session, partial(pick, data.draw)).some(8)
     for key in data.draw(st.permutations(sorted(session.workloads))):
         session.remove_workload(key)
     nodes = session.nodes
