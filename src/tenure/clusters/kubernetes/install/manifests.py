@@ -64,14 +64,14 @@ def own_objects(asked: Installation) -> list[Object]:
     return made
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes YAML as people do: no aliases, and text of several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
 
-def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _write_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
