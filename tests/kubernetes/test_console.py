@@ -216,7 +216,7 @@ def test_the_objects_are_as_the_api_server_would_have_them(installed):
     text = tenure("install", "--console", "--console-host=console.example", "--image=tenure:test")
     installed.kubectl("apply", "--validate=strict", "-f", "-", given=text)
     assert installed.kubectl("diff", "-f", "-", given=text) == ""
-    made = next(o for o in yaml.safe_load_all(text)
+    made = next(o for o in yaml.load_all(text, yaml.CSafeLoader)
                 if (o["kind"], o["metadata"]["name"]) == ("Deployment", "tenure-console"))  # fmt: skip
     assert "--allow-host=console.example" in made["spec"]["template"]["spec"]["containers"][0]["args"]
 

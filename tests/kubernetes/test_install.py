@@ -56,7 +56,7 @@ def printed(*options):
 
 
 def find(text, kind, name="tenure"):
-    return next(o for o in yaml.safe_load_all(text) if o["kind"] == kind and o["metadata"]["name"] == name)
+    return next(o for o in yaml.load_all(text, yaml.CSafeLoader) if o["kind"] == kind and o["metadata"]["name"] == name)
 
 
 @pytest.fixture(scope="module")
@@ -313,7 +313,10 @@ def test_the_console_decides_by_what_the_scheduler_decides_by():
 def test_no_two_objects_have_one_name():
     """What is applied second would take the place of the first."""
     text = printed("--console", "--share-gpus", "--pool=gpu", *OPTIONS[Role.SCHEDULER])
-    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in yaml.safe_load_all(text)]
+    names = [
+        (o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"])
+        for o in yaml.load_all(text, yaml.CSafeLoader)
+    ]
     assert len(set(names)) == len(names)
 
 
