@@ -1,7 +1,6 @@
 """The console on a real control plane in a real browser: logged in by a token, renewed as the cluster changes."""
 
-from axe_playwright_python.sync_playwright import Axe
-from tests.browser.test_console import Watched
+from tests.browser.test_console import Watched, axe
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 from tests.kubernetes.test_console import console, installed, pod  # noqa: F401  the fixture
 
@@ -28,7 +27,7 @@ def test_somebody_logs_in_sees_a_change_by_itself_and_logs_out(browser, installe
         found.page.get_by_role("link", name="red/red-later").click()
         found.settle()
         assert found.page.locator("h1").text_content() == "red/red-later"
-        assert Axe().run(found.page).violations_count == 0
+        assert axe(found.page).violations_count == 0
         assert found.told == []
         assert found.elsewhere == []
         found.page.get_by_role("button", name="log out").click()
