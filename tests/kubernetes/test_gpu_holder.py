@@ -7,9 +7,11 @@ import signal
 import subprocess
 
 import pytest
+from tests.kubernetes.pods import node, thing, watching
 
+from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.gpus.own_pod import HolderOptions, of_spec
-from tenure.clusters.kubernetes.gpus.reservations import reservation_pod
+from tenure.clusters.kubernetes.gpus.reservations import reservation_name, reservation_pod
 
 POD = reservation_pod(("node-0", 3), HolderOptions("tenure:test"), "tenure-system")["spec"]
 TELLS, HOLDS = POD["initContainers"][0]["command"], POD["containers"][0]["command"]
@@ -69,6 +71,22 @@ def test_it_is_made_like_the_pod_of_the_scheduler():
     for one in (*made["initContainers"], *made["containers"]):
         assert (one["image"], one["imagePullPolicy"]) == ("r.example/tenure:1", "Never")
     assert not {"imagePullSecrets", "priorityClassName"} & POD.keys()
+
+
+def held(node, number):
+    """Give a reservation as the API server has it."""
+    place = node, number
+    body = reservation_pod(place, HolderOptions("tenure:test"), "tenure-system")
+    labels = body["metadata"]["labels"]
+    return thing(reservation_name(place), namespace="tenure-system", metadata={"labels": labels}, spec=body["spec"])
+
+
+@pytest.mark.parametrize(("pool", "own"), [("default", "here"), ("gpu", "there")])
+def test_what_is_held_on_nodes_of_another_pool_is_not_let_go(pool, own):
+    """The pods that have parts of it are that pool's, and not known here."""
+    nodes = node("here"), node("there", labels={keys.POOL: "gpu"})
+    watch = watching(*nodes, pool=pool, gpu_reservations=[held("here", 0), held("there", 0)])
+    assert [one.place for one in watch._shared_devices([]).unused()] == [(own, 0)]
 
 
 def test_it_holds_until_it_is_ended():

@@ -245,9 +245,12 @@ class Observer:
         return joining(claims.values(), there, self.informers.options.pool, keys.DEFAULT_POOL, now)
 
     def _shared_devices(self, workloads: Iterable[Workload]) -> SharedDevices | None:
-        """Give the devices of the pool's nodes of which parts are given out; None where none is held or is to be."""
-        read, own = map(reservation_of, self._objects(RESERVATIONS).sorted()), self.informers.options.pool
-        held = [one for one in read if one is not None and self._pools.get(one.place[0], own) == own]
+        """Give the devices of which parts are given out; None where none is held or is to be.
+
+        What is held on nodes of other pools is for their schedulers, who know what has parts of it.
+        """
+        listed = (reservation_of(item) for item in self._objects(RESERVATIONS).sorted())
+        held = [one for one in listed if one is not None and self._is_of_pool(one.place[0])]
         return SharedDevices(held, workloads) if held or self.informers.options.holds_gpus else None
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -469,11 +472,14 @@ class Observer:
 
     def _is_ours(self, record: PodRecord) -> bool:
         """Whether a pod is on the pool's nodes, or waits for them."""
-        pool = self.informers.options.pool
         if record.task.node is not None:
-            node = self.informers.nodes.nodes.get(record.task.node)
-            return node is not None and node.labels.get(keys.POOL, keys.DEFAULT_POOL) == pool
-        return (record.pool or keys.DEFAULT_POOL) == pool
+            return self._is_of_pool(record.task.node)
+        return (record.pool or keys.DEFAULT_POOL) == self.informers.options.pool
+
+    def _is_of_pool(self, name: str) -> bool:
+        """Whether a node is there, and of this pool."""
+        node = self.informers.nodes.nodes.get(name)
+        return node is not None and node.labels.get(keys.POOL, keys.DEFAULT_POOL) == self.informers.options.pool
 
     def _is_beyond(self, record: PodRecord) -> bool:
         """Whether a pod is on a node of another pool."""
