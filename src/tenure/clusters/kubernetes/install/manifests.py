@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -72,7 +73,12 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _write_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else "'" if _NO_TEXT_ELSEWHERE.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_NO_TEXT_ELSEWHERE: Final = re.compile(r"[yYnN]|[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+|0o[0-7]+")
+"""What kubectl reads as a truth value or a number, and Python's writer takes for text."""
 
 
 _Dumper.add_representer(str, _write_text)
