@@ -236,6 +236,30 @@ def may(client, group, resource, verb, namespace, named=""):
     return client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"]
 
 
+def test_definitions_that_go_first_keep_no_pod_from_being_made(plane):
+    """Pods are made as before where the definition of queues is deleted before the policies, by every account.
+
+    An API server that starts then has never known the kind.
+    """
+    plane.kubectl("apply", "-f", "-", given=printed())
+    plane.add_namespace("plain")
+    plane.kubectl("-n", "plain", "create", "serviceaccount", "edit")
+    plane.kubectl("-n", "plain", "create", "rolebinding", "edit", "--clusterrole=edit", "--serviceaccount=plain:edit")
+    clients = plane.client(), plane.client(plane.token_of("edit", "plain"))
+    body = {"metadata": {"name": "one"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    pods, queues = "/api/v1/namespaces/plain/pods?dryRun=All", "/apis/tenure.dev/v1beta1/queues"
+    plane.kubectl("delete", "crd", "queues.tenure.dev")
+    wait_for(lambda: not plane.client().exists(queues), "the kind to be gone")
+    plane.restart_apiserver()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for client in clients:
+            client.create(pods, body)
+        time.sleep(0.2)
+    plane.kubectl("apply", "-f", "-", given=printed())
+    plane.kubectl("wait", "--for=condition=Established", "crd/queues.tenure.dev")
+
+
 def test_who_edits_a_namespace_edits_its_pod_groups(plane):
     """The roles edit and view, which every cluster has, cover pod groups; queues stay with the administrators."""
     plane.kubectl("apply", "-f", "-", given=printed())

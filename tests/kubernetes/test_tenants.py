@@ -18,7 +18,7 @@ from tests.kubernetes.stage import wait_until
 from tools.controlplane.client import ApiError
 
 from tenure.clusters.kubernetes import keys
-from tenure.clusters.kubernetes.install.tenant_policies import policies
+from tenure.clusters.kubernetes.install.tenant_policies import JOINS, RESERVED, policies
 from tenure.clusters.kubernetes.keys import SEAL
 from tenure.clusters.kubernetes.seals import Seal, condition_of
 
@@ -693,7 +693,8 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
             {"annotations": {keys.DEVICES: "0"}}, {"annotations": {keys.NOMINATION: "{}"}},
             {"annotations": {keys.ROLE: "originator"}}, ESCAPES["a DaemonSet for an owner"],
             {"annotations": {keys.VISIBLE_DEVICES: "all"}}, {"annotations": {keys.POD_GROUP: "g"}},
-            *({"labels": {label: "g"}} for label in (*keys.FOREIGN_GROUPS, keys.KAI_PREEMPTIBILITY)),
+            *({"labels": {label: "g"}} for label in (*keys.FOREIGN_GROUPS, *JOINS, keys.KAI_PREEMPTIBILITY)),
+            *({"annotations": {key: "g"}} for key in JOINS),
         ):  # fmt: skip
             assert refused(town, "patch", f"{EVIL}/runs", {"metadata": change}), change
         forged = pod("forged", "evil", annotations={keys.NOT_BEFORE: "2999-01-01T00:00:00Z"})
@@ -722,12 +723,17 @@ def test_the_policies_refuse_what_would_not_be_believed(town, plane):
         switch(plane, on=False)
 
 
-def test_a_template_gets_no_further_than_a_pod(town, plane):
+@pytest.fixture(scope="module")
+def controller(land):
+    """Give the client of a controller of Kubernetes' with its own account; those that run here are administrators."""
+    land.kubectl("-n", "kube-system", "create", "serviceaccount", "job-controller")
+    land.kubectl("create", "clusterrolebinding", "jobs", "--clusterrole=admin",
+                 "--serviceaccount=kube-system:job-controller")  # fmt: skip
+    return land.client(land.token_of("job-controller", "kube-system"))
+
+
+def test_a_template_gets_no_further_than_a_pod(town, plane, controller):
     """Who makes pods of a tenant's template makes none that is placed already, or of the class of Tenure itself."""
-    plane.kubectl("-n", "kube-system", "create", "serviceaccount", "job-controller")
-    plane.kubectl("create", "clusterrolebinding", "jobs", "--clusterrole=admin",
-                  "--serviceaccount=kube-system:job-controller")  # fmt: skip
-    controller = plane.client(plane.token_of("job-controller", "kube-system"))
     switch(plane, on=True)
     try:
         for number, spec in enumerate(({"nodeName": "node-0"}, {"priorityClassName": "tenure"})):
@@ -740,6 +746,128 @@ def test_a_template_gets_no_further_than_a_pod(town, plane):
         assert refused(town, "create", EVIL, pod("mirror", "evil", **mirror))
     finally:
         switch(plane, on=False)
+
+
+FORGED = {
+    **dict.fromkeys(RESERVED, "9999-01-01T00:00:00Z"),
+    keys.NOMINATION: json.dumps({"at": "2999-01-01T00:00:00Z", "node": "node-0"}),
+    keys.NOTICE: UNREADABLE[keys.NOTICE],
+    keys.DEVICES: "17,99",
+    keys.VISIBLE_DEVICES: "all",
+    keys.CHECKPOINT: "9999-01-01T00:00:00Z",
+    keys.GPU_USAGE: "99",
+    keys.GPU_USAGE_SINCE: "2000-01-01T00:00:00Z",
+    keys.KEPT_OFF: "node-0 node-1",
+    keys.ROLE: "originator",
+    "tenure.dev/restart-overhead": "3650d",
+    "tenure.dev/checkpoint-interval": "3650d",
+    "tenure.dev/expected-runtime": "0",
+    "tenure.dev/requeue-delay": "3650d",
+    **{key: text for asked in ASKS.values() for key, text in asked.items()},
+}
+"""Whatever a template may say so that its pods are not evicted: what is Tenure's to write, and what is a tenant's."""
+
+KINDS = {
+    "Job": ("batch/v1", {"parallelism": 2, "completions": 2}),
+    "ReplicaSet": ("apps/v1", {"replicas": 2}),
+    "Deployment": ("apps/v1", {"replicas": 2}),
+    "StatefulSet": ("apps/v1", {"replicas": 2, "podManagementPolicy": "Parallel", "serviceName": "none"}),
+    "DaemonSet": ("apps/v1", {}),
+}
+"""Kinds whose pods a controller of Kubernetes' makes; CronJob, JobSet and others make Jobs of theirs."""
+
+
+def templated(kind, name, **template):
+    """Give the path and an object of a kind that has two pods of four GPUs each, of a template with further fields."""
+    version, spec = KINDS[kind]
+    made = pod(name, "evil", gpus=4, labels={"set": name}, **template)
+    made["spec"]["restartPolicy"] = "Never" if version == "batch/v1" else "Always"
+    whole = {**spec, "template": made}
+    if kind != "Job":
+        whole["selector"] = {"matchLabels": {"set": name}}
+    path = f"/apis/{version}/namespaces/evil/{kind.lower()}s"
+    return path, {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": whole}
+
+
+def of_set(town, name):
+    """Give the pods of a template by their uids."""
+    return {p["metadata"]["uid"]: p for p in town.admin.get(f"{EVIL}?labelSelector=set%3D{name}")["items"]}
+
+
+@pytest.fixture
+def guarded(town, plane):
+    """Let the policies hold, and nothing of a template be left afterwards."""
+    switch(plane, on=True)
+    wait_until(lambda: refused(town, "create", EVIL, pod("bound", "evil", nodeName="node-0")), "they do not hold", 30)
+    yield
+    for kind, (version, _) in KINDS.items():
+        path = f"/apis/{version}/namespaces/evil/{kind.lower()}s"
+        for item in town.admin.get(path)["items"]:
+            with suppress(ApiError):  # its owner may take it along
+                town.admin.delete(f"{path}/{item['metadata']['name']}", {"propagationPolicy": "Background"})
+    switch(plane, on=False)
+
+
+@pytest.mark.usefixtures("guarded")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "DaemonSet"])
+def test_what_a_template_says_spares_its_pods_no_longer_than_what_a_pod_says(town, kind):
+    """A controller may write it, and Tenure does not believe it: a pod goes when its room is owed to others."""
+    town.settings(disruption={"maxOptOut": "1s"})
+    town.tenant.create(*templated(kind, "forges", annotations=FORGED))
+    sealed = lambda: [  # noqa: E731
+        json.loads(c["message"]) for p in of_set(town, "forges").values() for c in p["status"].get("conditions", ())
+        if c["type"] == SEAL and p["spec"].get("nodeName")
+    ]  # fmt: skip
+    wait_until(lambda: len(sealed()) == 2 and all("queue" in seal for seal in sealed()),
+               lambda: str(town.admin.get(EVIL)["items"]), 60)  # fmt: skip
+    for seal in sealed():
+        assert seal["queue"] == "evil"
+        assert not {"notice", "nomination", "stale", "fixed"} & seal.keys()
+        assert not seal.get("started", "").startswith("9999")
+    before = set(of_set(town, "forges"))
+    time.sleep(1.5)
+    town.admin.create(TEAM, pod("owed", "team", gpus=4))
+    wait_until(lambda: town.node_of(TEAM, "owed"), lambda: str(town.scheduler.lines()[-5:]), 60)
+    there = {uid for uid, p in of_set(town, "forges").items() if "deletionTimestamp" not in p["metadata"]}
+    assert before - there
+
+
+@pytest.fixture
+def guaranteed_none(town):
+    """Let the tenant's queue say that it is guaranteed no GPU."""
+    town.admin.patch(f"{TENURE}/queues/evil", {"spec": {"guaranteed": {GPU: 0}}})
+    yield
+    town.admin.patch(f"{TENURE}/queues/evil", {"spec": {"guaranteed": None}})
+
+
+@pytest.mark.usefixtures("guarded", "guaranteed_none")
+@pytest.mark.parametrize(("kind", "further"), [("DaemonSet", {}), ("Job", {keys.PREEMPTIBLE: "false"})])
+def test_what_a_template_keeps_for_good_is_within_what_its_queue_is_guaranteed(town, kind, further):
+    """Pods that would never be evicted do not start where their queue says that it is guaranteed none of that."""
+    name = f"stays-{kind.lower()}"
+    town.tenant.create(*templated(kind, name, annotations={**FORGED, **further}))
+    wait_until(lambda: len(of_set(town, name)) == 2, "its pods are not made", 30)
+    reasons = lambda: {  # noqa: E731
+        c.get("reason") for p in of_set(town, name).values() for c in p["status"].get("conditions", ())
+    }
+    wait_until(lambda: "QueueBeyondGuaranteed" in reasons(), lambda: str(reasons()), 30)
+    town.others_go_on("pods that would never be evicted")
+    assert not any(p["spec"].get("nodeName") for p in of_set(town, name).values())
+
+
+@pytest.mark.usefixtures("guarded")
+def test_where_all_pods_have_to_be_tenures_nobody_leaves_it_out(town, plane, controller):
+    """Neither a pod nor what a controller makes of a template names another scheduler, none, or none and its node."""
+    plane.kubectl("label", "namespace", "evil", "tenure.dev/only=true")
+    try:
+        for number, other in enumerate(({}, {"nodeName": "node-0"}, {"schedulerName": "kai-scheduler"})):
+            body = pod(f"other-{number}", "evil", **{"schedulerName": "default-scheduler", **other})
+            for by in (town.tenant, controller):
+                wait_until(lambda body=body, by=by: refused(town, "create", EVIL, body, by=by), str(other), 30)
+        town.run(pod("own", "evil"))
+        controller.create(EVIL, pod("made", "evil"))
+    finally:
+        plane.kubectl("label", "namespace", "evil", "tenure.dev/only-")
 
 
 def test_the_status_of_a_pod_is_not_the_tenants(town):

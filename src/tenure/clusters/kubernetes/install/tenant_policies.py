@@ -16,10 +16,14 @@ from tenure.clusters.kubernetes.install.crds import VERSIONS
 from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.entries import API_VERSIONS
 from tenure.model.pods import KAI_SHARE
+from tenure.model.workload_kind import built_in_kinds
 
 GROUP: Final = "admissionregistration.k8s.io"
 TENANT_LABEL: Final = "tenure.dev/tenant"
 """Label of namespaces in which a PodDisruptionBudget has to allow an eviction at some time: ``"true"``."""
+
+ONLY_LABEL: Final = "tenure.dev/only"
+"""Label of namespaces whose pods have to be Tenure's: ``"true"``."""
 
 RESERVED: Final = (
     keys.STARTED, keys.DEVICES, keys.VISIBLE_DEVICES, keys.NOMINATION, keys.STALE_SINCE, keys.EVICTION, keys.NOTICE,
@@ -27,7 +31,12 @@ RESERVED: Final = (
 )  # fmt: skip
 """Annotations that only Tenure writes."""
 
-_FIXED: Final = (keys.POD_GROUP, *keys.FOREIGN_GROUPS, keys.SUB_GROUP, keys.PREEMPTIBLE, keys.KAI_PREEMPTIBILITY)
+JOINS: Final = tuple(key for kind in built_in_kinds() for key in kind.joined_by)
+"""What pods name an object of a kind by to which they belong, where no owner says so."""
+
+_FIXED: Final = (
+    keys.POD_GROUP, *keys.FOREIGN_GROUPS, *JOINS, keys.SUB_GROUP, keys.PREEMPTIBLE, keys.KAI_PREEMPTIBILITY,
+)  # fmt: skip
 """What is read as a label and as an annotation alike."""
 
 FIXED_LABELS: Final = (*keys.QUEUE_LABELS, *_FIXED, keys.KAI_SUB_GROUP)
@@ -38,7 +47,7 @@ FIXED_ANNOTATIONS: Final = (
 """What decides where a pod is charged, and what spares it: it stays as it was when the pod was bound."""
 
 _FIRST_VERSION: Final = API_VERSIONS[-1]
-"""The version in which queues are read: that of older definitions too, since a kind that is not served refuses pods."""
+"""The version in which queues are read: that of older definitions too, where they are administered apart."""
 
 _PAGES: Final = "tenure-evictions-"
 _OWN_MAPS: Final = ("tenure-queues-", "tenure-moves-")
@@ -53,7 +62,8 @@ Named = Callable[[str], Object]
 class TenantPolicy:
     """One policy. ``holds`` has expressions, each with what is said where it does not hold.
 
-    ``params`` is the kind of the objects for each of which it is evaluated, ``bound`` where it holds.
+    ``params`` is the kind of the objects for each of which it is evaluated, ``bound`` where it holds. ``is_needed``: it
+    refuses what it cannot be evaluated for.
     """
 
     name: str
@@ -63,11 +73,12 @@ class TenantPolicy:
     variables: Mapping[str, str] = field(default_factory=dict)
     params: Object | None = None
     bound: Object | None = None
+    is_needed: bool = True
 
     def objects(self, metadata: Named) -> Iterator[Object]:
         """Give the policy, and what makes it hold."""
         spec: Object = {
-            "failurePolicy": "Fail",
+            "failurePolicy": "Fail" if self.is_needed else "Ignore",
             "matchConstraints": {"resourceRules": list(self.rules)},
             "matchConditions": [{"name": word, "expression": text} for word, text in self.conditions.items()],
             "variables": [{"name": word, "expression": text} for word, text in self.variables.items()],
@@ -105,6 +116,7 @@ def policies(namespace: str, schedulers: Sequence[str]) -> tuple[TenantPolicy, .
         _reserved(tenants),
         _placed(tenants, ours),
         _unbound(own, ours),
+        _only(own, ours),
         _priorities(tenants),
         _own_class(namespace),
         _budgets(tenants),
@@ -154,17 +166,32 @@ def _unbound(own: str, ours: str) -> TenantPolicy:
 
     A controller of Kubernetes' makes them as a tenant's template says, so it is held to this as well.
     """
-    makers = f"!{own} && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
     return TenantPolicy(
         name="tenure-binding",
         rules=[_rule("", "pods", "CREATE")],
-        conditions={"makers": makers, "ours": ours},
+        conditions={"makers": _makers(own), "ours": ours},
         holds={
             "!has(object.spec.nodeName) || object.spec.nodeName == ''": (
                 "Tenure places its pods itself: leave spec.nodeName out"
             )
         },
     )
+
+
+def _only(own: str, ours: str) -> TenantPolicy:
+    """Refuse pods that leave out Tenure, and so every queue, in the namespaces that are to have no others."""
+    return TenantPolicy(
+        name="tenure-only",
+        rules=[_rule("", "pods", "CREATE")],
+        conditions={"makers": _makers(own)},
+        holds={ours: "the pods of this namespace are Tenure's to place: set spec.schedulerName to tenure"},
+        bound={"namespaceSelector": {"matchLabels": {ONLY_LABEL: "true"}}},
+    )
+
+
+def _makers(own: str) -> str:
+    """Give the condition that whoever asks is neither Tenure, nor an administrator, nor a kubelet."""
+    return f"!{own} && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
 
 
 def _priorities(tenants: str) -> TenantPolicy:
@@ -214,7 +241,9 @@ def _budgets(tenants: str) -> TenantPolicy:
 def _queues(tenants: str) -> TenantPolicy:
     """Refuse pods and groups for a queue whose `namespaceSelector` does not admit their namespace.
 
-    Each queue is a parameter, so it is evaluated once for each queue that there is.
+    Each queue is a parameter, so it is evaluated once for each queue that there is. Without the kind, while it is being
+    defined or once it is gone, the API server could evaluate it for no pod, of whichever scheduler and namespace. The
+    scheduler refuses such pods as well, so nothing is lost where the policy lets them pass.
     """
     labelled = " || ".join(
         f"('{key}' in variables.labels && variables.labels['{key}'] == params.metadata.name)"
@@ -251,6 +280,7 @@ def _queues(tenants: str) -> TenantPolicy:
             )
         },
         params={"apiVersion": _FIRST_VERSION, "kind": "Queue"},
+        is_needed=False,
     )
 
 
