@@ -48,13 +48,19 @@ def most_memory(work):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.jsonl.gz", "out.otlp.json"])
-def test_an_export_and_its_way_back_hold_few_large_records_at_a_time(tmp_path, name):
-    """60 MiB of records, each as large as that of a cluster of a thousand nodes."""
-    text = "x" * (MIB // 4)
-    with open_history(str(tmp_path / "a.db"), write=True) as store:
+@pytest.fixture(scope="module")
+def large_records(tmp_path_factory):
+    """Give a store with 60 MiB of records, each as large as that of a cluster of a thousand nodes."""
+    text, address = "x" * (MIB // 4), str(tmp_path_factory.mktemp("large") / "a.db")
+    with open_history(address, write=True) as store:
         for number in range(240):
             store.append(HERE, [Draft(NOVEMBER + number, "origin", payload=payload_of(by=text), key=key_of(number))])
+    return address
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.jsonl.gz", "out.otlp.json"])
+def test_an_export_and_its_way_back_hold_few_large_records_at_a_time(tmp_path, large_records, name):
+    with open_history(large_records) as store:
         path = str(tmp_path / name)
         form = name.split(".")[1]
         assert most_memory(lambda: export(store, path, form)) < 45 * MIB
