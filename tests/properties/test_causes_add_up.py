@@ -103,7 +103,7 @@ def test_what_broke_it_once(seed):
 def test_the_clusters_are_worth_playing():
     """The first of them see evictions of every kind, and sets of which something follows."""
     missing, said = {"quota", "consolidate", "reclaim", "preempt", "requeue"}, False
-    for seed in range(75):
+    for seed in (13, 37, 50, *range(75)):  # three that show all of it, as long as no decision is another one
         found = played(drawn(seed), CYCLES)
         missing -= {s.cause for s in found.steps if s.action == "evict"}
         said = said or bool(found.follow_ups)
