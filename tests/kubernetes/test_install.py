@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from functools import cache
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from tools.controlplane.plane import ControlPlane, Options
 from tools.controlplane.process import wait_for
 
 from tenure.cli.console import console
+from tenure.cli.install import install
 from tenure.cli.scheduler import scheduler
 from tenure.clusters.kubernetes.install.rbac import Role, granted, own_namespace_rights
 from tenure.model.load import load_file
@@ -352,6 +354,29 @@ def test_a_pool_that_looks_like_no_text_is_text_all_the_same(plane, pool):
     plane.kubectl("apply", "-f", "-", given=printed())
     told = plane.kubectl("apply", "--dry-run=server", "-f", "-", given=printed("--pool", pool))
     assert f"deployment.apps/tenure-{pool} created (server dry run)" in told
+
+
+EACH = {
+    "namespace": ["other"], "pool": ["gpu"], "image": ["r.example/tenure:2"], "replicas": ["3"], "config": ["{config}"],
+    "read-only": [], "yunikorn-config": ["yunikorn/configs"], "scheduler-name": ["kai-scheduler"], "console": [],
+    "console-host": ["console.example", "--console"], "share-gpus": [], "kueue-queues": [],
+    "prometheus": ["http://prometheus:9090"], "history-secret": ["history/url"],
+    "history-volume": ["10Gi", "--replicas=1"], "pull-secret": ["registry"], "priority-class": ["high"],
+    "no-network-policy": [], "service-monitor": [],
+}  # fmt: skip
+"""A value for each option, and what it takes beside it."""
+
+
+def test_each_option_changes_what_is_printed(tmp_path):
+    """None is passed over, neither by itself nor beside what it takes."""
+    assert {max((*p.opts, *p.secondary_opts), key=len).removeprefix("--") for p in install.params} == EACH.keys()
+    config = tmp_path / "config.yaml"
+    config.write_text("kind: SchedulerConfig\nscheduler: {reclaimMinRuntime: 1h}\n")
+    plain = cache(printed)
+    for name, values in EACH.items():
+        value, beside = values[:1], values[1:]
+        given = [f"--{name}", *(text.format(config=config) for text in value), *beside]
+        assert printed(*given) != plain(*beside), name
 
 
 def test_no_two_objects_have_one_name():
