@@ -57,7 +57,7 @@ ON_PODS: Final = {
     "yunikorn.apache.org/allow-preemption": "`false`, on the pod or its PriorityClass: the pod is evicted last",
     "tenure.dev/drain": "`true`, on a node: the rescheduler drains it",
     "tenure.dev/tenant": "`true`, on a namespace: its PodDisruptionBudgets have to allow an eviction at some time",
-    "tenure.dev/only": "`true`, on a namespace: its pods have to be Tenure's, whoever makes them",
+    "tenure.dev/only": "`true`, on a namespace: all of its pods have to be Tenure's",
     "tenure.dev/reads-metrics": "`true`, on a namespace: metrics may be read from there",
 }
 """What users write, and means something to Tenure."""

@@ -1,6 +1,6 @@
 """What the pods that hold GPUs take over of the pod in which the scheduler runs, as the API server has it.
 
-Whoever installed the scheduler said all of it once: the image under the name by which this cluster's registry has it,
+An installation says all of it once: the image under the name by which this cluster's registry has it,
 the credentials for that registry, and the PriorityClass by which the scheduler outranks what it schedules.
 """
 

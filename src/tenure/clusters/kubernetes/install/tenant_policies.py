@@ -190,7 +190,7 @@ def _only(own: str, ours: str) -> TenantPolicy:
 
 
 def _makers(own: str) -> str:
-    """Give the condition that whoever asks is neither Tenure, nor an administrator, nor a kubelet."""
+    """Give the condition that the request is neither Tenure's, nor an administrator's, nor a kubelet's."""
     return f"!{own} && !request.userInfo.groups.exists(g, g in ['system:masters', 'system:nodes'])"
 
 

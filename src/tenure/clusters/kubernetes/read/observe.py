@@ -250,7 +250,8 @@ class Observer:
         What is held on nodes of other pools is for their schedulers, who know what has parts of it.
         """
         listed = (reservation_of(item) for item in self._objects(RESERVATIONS).sorted())
-        held = [one for one in listed if one is not None and self._is_of_pool(one.place[0])]
+        nodes, pool = self.informers.nodes.nodes, self.informers.options.pool
+        held = [one for one in listed if one is not None and _is_of_pool(nodes.get(one.place[0]), pool)]
         return SharedDevices(held, workloads) if held or self.informers.options.holds_gpus else None
 
     def _with_unknown(self, workloads: Sequence[Workload]) -> tuple[Queue, ...]:
@@ -472,14 +473,10 @@ class Observer:
 
     def _is_ours(self, record: PodRecord) -> bool:
         """Whether a pod is on the pool's nodes, or waits for them."""
+        pool = self.informers.options.pool
         if record.task.node is not None:
-            return self._is_of_pool(record.task.node)
-        return (record.pool or keys.DEFAULT_POOL) == self.informers.options.pool
-
-    def _is_of_pool(self, name: str) -> bool:
-        """Whether a node is there, and of this pool."""
-        node = self.informers.nodes.nodes.get(name)
-        return node is not None and node.labels.get(keys.POOL, keys.DEFAULT_POOL) == self.informers.options.pool
+            return _is_of_pool(self.informers.nodes.nodes.get(record.task.node), pool)
+        return (record.pool or keys.DEFAULT_POOL) == pool
 
     def _is_beyond(self, record: PodRecord) -> bool:
         """Whether a pod is on a node of another pool."""
@@ -499,6 +496,11 @@ class Observer:
 
 _NO_OBJECTS = ObjectStore()
 _BY_KEY = attrgetter("workload.key")
+
+
+def _is_of_pool(node: Node | None, pool: str) -> bool:
+    """Whether a node is there, and of this pool."""
+    return node is not None and node.labels.get(keys.POOL, keys.DEFAULT_POOL) == pool
 
 
 def _together(*named: set[str] | None) -> frozenset[str] | None:
