@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
@@ -121,6 +122,28 @@ def test_what_was_promised_its_place_ends_as_well():
         "second": first + 50 * SECOND,
         "victim": first + 100 * SECOND,
     }
+
+
+@pytest.mark.parametrize(("ends", "starts_after"), [(90, 30), (160, 100), (161, 130)])
+def test_what_is_under_notice_is_left_to_finish_where_it_ends_before(ends, starts_after):
+    """The notice is 100 s, and the grace period 30 s; the victim has run for 60 s."""
+    work = [
+        workload("victim", of=spec(cpu=4), on="n", running=60, expected_runtime=ends),
+        workload("first", of=spec(cpu=4), age=20, priority=50),
+    ]
+    found = cluster([node("n", cpu=4)], work, actions=("allocate", "preempt"), eviction_notice=100 * SECOND)
+    assert starts(found)["first"] == NOW + starts_after * SECOND
+
+
+def test_what_was_evicted_after_its_notice_starts_anew_and_ends_as_well():
+    """The last one has the room once the victim, which is served before it, has run from its beginning."""
+    work = [
+        workload("victim", of=spec(cpu=4), on="n", age=90, running=60, expected_runtime=1000),
+        workload("first", of=spec(cpu=4), age=20, priority=50, expected_runtime=50),
+        workload("last", of=spec(cpu=4), age=10, preemption_policy="Never"),
+    ]
+    found = cluster([node("n", cpu=4)], work, actions=("allocate", "preempt"), eviction_notice=100 * SECOND)
+    assert starts(found) == {"first": NOW + 130 * SECOND, "last": NOW + 1180 * SECOND}
 
 
 def test_an_estimate_leaves_the_session_as_it_was():

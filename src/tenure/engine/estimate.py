@@ -78,6 +78,8 @@ class Future:
         for workload in session.workloads.values():
             if workload.occupied():
                 self._expect_end(workload, likely_end(session, workload) if likely else workload.end_at())
+        self._ends += {(end, t.workload.key) for t in session.noticed if (end := _end_under_notice(t)) is not None}
+        heapify(self._ends)
         for task in sorted(session.leaving, key=lambda t: (t.workload.key, t.index)):
             stand(session, task)
             session.refresh(task.workload)
@@ -122,7 +124,7 @@ class Future:
             task = heappop(self._leaves)[-1]
             if _terminates(task):
                 self._leave(task)
-                session.refresh(task.workload)  # its replacement contends
+                self._contend_again(task.workload)
 
     def _end(self, workload: WorkloadState) -> None:
         """End a workload as a whole: nothing of it runs, terminates or waits any more."""
@@ -136,6 +138,12 @@ class Future:
             if _terminates(task):
                 self._leave(task)
             session.finish(task)
+
+    def _contend_again(self, workload: WorkloadState) -> None:
+        """Let the replacement of what has left contend; what nothing runs of any more starts anew."""
+        if not workload.occupied() and not any(map(_terminates, workload.tasks)):
+            self.session.journal.set(workload, "started_at", None)
+        self.session.refresh(workload)
 
     def _leave(self, task: TaskState) -> None:
         """Let a task that terminates leave its node."""
@@ -172,6 +180,16 @@ class Future:
         self.endings.add(workload)
         if end is not None:
             heappush(self._ends, (end, workload.key))
+
+
+def _end_under_notice(task: TaskState) -> int | None:
+    """When a workload ends all of which is under notice, if it is left to finish; None where it is evicted."""
+    workload, notice = task.workload, task.notice
+    start = workload.model.started_at if workload.started_at is None else workload.started_at
+    if workload.occupied() or notice is None or start is None or not workload.expected:
+        return None
+    end = start + workload.expected
+    return end if end <= notice.deadline else None
 
 
 def _terminates(task: TaskState) -> bool:
