@@ -29,7 +29,7 @@ def test_the_example_says_in_words_what_the_change_does(run_command):
     said = " ".join(out.split("\n\n")[0].replace("\N{NO-BREAK SPACE}", " ").split())
     assert said == (
         "1 more eviction (reclaim +1); 16.0 GPU-hours more are lost; 32.0 core-hours more are lost; language holds 16 "
-        "GPUs fewer at the end; vision holds 4 GPUs more at the end; "
+        "GPUs fewer at the end; no start is known of 1 more workload of language; vision holds 4 GPUs more at the end; "
         "default/pretrain waits at the end instead of running"
     )
     assert re.search(r"queues\.language\.guaranteed\.nvidia\.com/gpu +8 +4\n", out)

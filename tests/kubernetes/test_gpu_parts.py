@@ -21,8 +21,8 @@ from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.gpus.environment import VARIABLE
 from tenure.clusters.kubernetes.gpus.keeper import ReservationKeeper
-from tenure.clusters.kubernetes.gpus.own_pod import CONTAINER
 from tenure.clusters.kubernetes.gpus.reservations import reservation_name
+from tenure.clusters.kubernetes.install.installation import CONTAINER
 from tenure.clusters.kubernetes.install.manifests import Installation
 from tenure.clusters.kubernetes.read.observe import Observer
 from tenure.live.loop import Loop

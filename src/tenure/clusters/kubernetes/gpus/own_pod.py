@@ -15,9 +15,7 @@ import msgspec
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.decoding import decode
-
-CONTAINER: Final = "scheduler"
-"""The container of the pod in which the scheduler runs; others may have been put beside it."""
+from tenure.clusters.kubernetes.install.installation import CONTAINER
 
 _GONE: Final = 404
 

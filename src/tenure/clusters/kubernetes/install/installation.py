@@ -23,6 +23,9 @@ USER: Final = 65_532
 
 POSTGRESQL_PORT: Final = 5432
 
+CONTAINER: Final = "scheduler"
+"""The container of a pod in which the scheduler runs; others may have been put beside it."""
+
 Object = dict[str, Any]
 
 

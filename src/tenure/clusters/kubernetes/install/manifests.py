@@ -10,10 +10,9 @@ import yaml
 
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.gpus import environment
-from tenure.clusters.kubernetes.gpus.own_pod import CONTAINER
 from tenure.clusters.kubernetes.install import history, tenant_policies
 from tenure.clusters.kubernetes.install.crds import GROUP, custom_resource_definitions
-from tenure.clusters.kubernetes.install.installation import Installation
+from tenure.clusters.kubernetes.install.installation import CONTAINER, Installation
 from tenure.clusters.kubernetes.install.rbac import API as RBAC
 from tenure.clusters.kubernetes.install.rbac import NAME, Role, own_namespace_rights, rules
 from tenure.model.entries import API_VERSION, SETTINGS_KIND
