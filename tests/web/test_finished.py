@@ -60,7 +60,7 @@ def test_viewers_who_see_the_same_share_one_page_that_does_not_name_them(monkeyp
     monkeypatch.setitem(pages.VIEWS, "/queues", lambda *given: made.append(1) or shown_by(*given))
     seen = {"anna": frozenset({"team-b"}), "bert": frozenset({"team-b"}), "cora": frozenset({"team-a"})}
 
-    def whose(request):
+    async def whose(request):
         name = request.headers["x-name"]
         return Viewer(name, seen[name])
 

@@ -27,7 +27,7 @@ def test_one_user_who_asks_for_very_much_holds_up_nobody_else():
     """What another one asks for after all of it is there before most of it is."""
     done = []
 
-    def whose(request):
+    async def whose(request):
         return Viewer(request.headers["x-who"])
 
     def ask(client, number):
