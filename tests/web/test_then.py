@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, spec, task, workload
-from tests.web.consoles import shown
+from tests.web.consoles import always, shown
 
 from tenure.history import open_history
 from tenure.history.exchange import export, import_file
@@ -145,7 +145,7 @@ def test_a_history_that_cannot_be_read_any_more_is_said_in_words(history, tmp_pa
     """To others than whoever runs the console nothing is told of where it is, or what a server said."""
     made = tmp_path / "torn.db"
     shutil.copy(history, made)
-    with shown(PastSource(str(made)), whose=None if is_alone else lambda _: Viewer("one")) as client:
+    with shown(PastSource(str(made)), whose=None if is_alone else always(Viewer("one"))) as client:
         with made.open("r+b") as file:
             file.truncate(4096)
         for path in ("/workloads?at=1970-01-01T13:00:00Z", "/api/v1/workloads/default/job-8", "/"):
