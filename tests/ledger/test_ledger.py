@@ -47,29 +47,6 @@ def test_no_window_ever_holds_more_than_the_rate_and_nothing_is_refused_below_it
 
 
 @given(
-    log=st.lists(st.integers(60, 100), max_size=8),
-    asked=st.integers(1, 3),
-    taken=st.integers(0, 3),
-    most=st.integers(0, 6),
-    ends=st.booleans(),
-)
-def test_what_is_not_allowed_beside_others_is_once_these_and_the_past_leave_room(log, asked, taken, most, ends):
-    """Charge the others, and ask again at each second."""
-    hours = {"schedule": "0 10 * * *", "duration": 70 * SECOND} if ends else {}
-    limit, at = rule(max_evictions=most, per=30 * SECOND, **hours), NOW + 40 * SECOND
-    past = [(at + (second - 100) * SECOND, ask()) for second in log]
-    asks = [ask(task=f"a-{i}") for i in range(asked + taken)]
-    for row in ledger(limit, log=past).rows(asks, at):
-        if sum(row.weights.values()) <= row.bound:
-            continue
-        then = ledger(limit, log=[*past, *((at, a) for a in asks[asked:])])
-        times = (second for second in range(100) if then.allows(asks[:asked], at + second * SECOND))
-        first = next(times, None)
-        found = row.allows_beside(range(asked), range(asked, asked + taken))
-        assert found == (None if first is None else at + first * SECOND)
-
-
-@given(
     log=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=12),
     asked=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 1)), min_size=1, max_size=3),
     most=st.integers(0, 5),

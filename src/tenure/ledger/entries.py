@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from dataclasses import dataclass, field
 from typing import Final
 
 from tenure.model.settings import SECOND
@@ -97,8 +96,7 @@ class LinearBound:
 
     ``weights`` maps the number of an ask to what it counts ``now``, ``growth`` to what it counts more a second later.
     ``later`` says, in the order of time, from when on the bound will be how large by itself; None: it is none then.
-    Times are in µs since the epoch; what is carried out now counts for ``span`` µs, None: as long as the bound holds.
-    ``concurrent``: it bounds what is down at one time, and not what is evicted in all.
+    Times are in µs since the epoch. ``concurrent``: it bounds what is down at one time, and not what is evicted in all.
     ``message`` says what is bounded. ``shield`` is the rule's kind: a budget, or something else that stands in the way
     of single evictions.
     """
@@ -108,7 +106,6 @@ class LinearBound:
     bound: int
     now: int = 0
     later: tuple[tuple[int, int | None], ...] = ()
-    span: int | None = None
     growth: Mapping[int, int] = field(default_factory=dict)
     concurrent: bool = False
     message: str = ""
@@ -121,18 +118,6 @@ class LinearBound:
         now = self.now
         times = (t for t, bound in self.later if bound is None or bound >= wanted + growth * (t - now) // SECOND)
         return next(times, None)
-
-    def allows_beside(self, asks: Collection[int], taken: Collection[int]) -> int | None:
-        """When it will allow some asks together if others are carried out now; None where time alone does not do it."""
-        beside = sum(self.weights.get(i, 0) for i in taken)
-        if not beside or self.span is None:
-            return self.allows_from([*asks, *taken])
-        over = self.now + self.span
-        left = next((bound for t, bound in reversed(self.later) if t <= over), self.bound)
-        then = [
-            (t, bound if bound is None or t >= over else bound - beside) for t, bound in (*self.later, (over, left))
-        ]
-        return replace(self, later=tuple(sorted(then, key=itemgetter(0)))).allows_from(asks)
 
     @property
     def refusal(self) -> str:

@@ -196,14 +196,14 @@ class Rule:
             text = f"{model.max_evictions} evictions{self._span()}, of which {len(recent)} were used"
             left = model.max_evictions - len(recent)
             later = self._later(recent, [1] * len(recent), left, ends)
-            rows.append(self._row(dict.fromkeys(mine, 1), left, later, text, since=now))
+            rows.append(self._row(dict.fromkeys(mine, 1), left, later, text))
         for resource, most in sorted((model.max_lost or {}).items()):
             each = [c.ask.lost.get(resource, 0) for c in recent]
             used = sum(each)
             weights = {i: lost for i in mine if (lost := asks[i].lost.get(resource, 0))}
             text = f"{format_duration(most)} of {resource} lost{self._span()}, of which {format_duration(used)} were"
-            row = self._row(weights, most - used, self._later(recent, each, most - used, ends), text, since=now)
-            rows.append(replace(row, growth={i: asks[i].growth.get(resource, 0) for i in weights}))
+            row = self._row(weights, most - used, self._later(recent, each, most - used, ends), text)
+            rows.append(replace(row, now=now, growth={i: asks[i].growth.get(resource, 0) for i in weights}))
         if self._counts_pods:
             rows += self._concurrent(asks, mine, pods, fallen, ends)
         return rows
@@ -240,19 +240,9 @@ class Rule:
         return found
 
     def _row(
-        self,
-        weights: dict[int, int],
-        bound: int,
-        later: tuple[tuple[int, int | None], ...],
-        text: str,
-        *,
-        since: int | None = None,
+        self, weights: dict[int, int], bound: int, later: tuple[tuple[int, int | None], ...], text: str
     ) -> LinearBound:
-        """Make a bound; ``since``: it is one on what is evicted from then on within the rule's window."""
-        span = None if since is None else self.model.per
-        return LinearBound(
-            rule=self.model.name, weights=weights, bound=bound, later=later, message=text, now=since or 0, span=span
-        )
+        return LinearBound(rule=self.model.name, weights=weights, bound=bound, later=later, message=text)
 
     def _later(
         self, recent: Sequence[Charge], used: Sequence[int], left: int, ends: int | None

@@ -31,12 +31,10 @@ def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBloc
 
 def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     """Give the workloads that would still help, and that a disruption budget spares."""
-    names = choice.problem.names
     for unit, _, number in _obstacles(choice):
-        row = names[number] if number is not None else None
+        row = None if number is None else choice.problem.names[number]
         if isinstance(row, LinearBound):
-            until = choice.problem.allowed_from(unit, choice.units)
-            yield unit.workload, Refusal(row.shield, row.refusal, until)
+            yield unit.workload, Refusal(row.shield, row.refusal, choice.problem.candidates.spared_until(unit))
 
 
 def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
@@ -50,14 +48,12 @@ def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
 
 
 def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
-    problem, (unit, net, number) = choice.problem, obstacle
-    queues = problem.queues
+    problem, queues, (unit, net, number) = choice.problem, choice.problem.queues, obstacle
     if number is not None:
         bound = problem.names[number]
         if isinstance(bound, LinearBound):
             leaf = queues.queues[unit.workload.leaf].name
-            until = problem.allowed_from(unit, choice.units)
-            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, until)
+            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, problem.candidates.spared_until(unit))
         queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name
@@ -70,8 +66,7 @@ def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
 def _shields(choice: QuotaChoice) -> Iterator[QuotaBlocker]:
     queues = choice.problem.queues
     for workload, refusal in choice.pool.refused:
-        name = queues.queues[workload.leaf].name
-        yield QuotaBlocker(name, refusal.shield, None, workload.key, refusal.until)
+        yield QuotaBlocker(queues.queues[workload.leaf].name, refusal.shield, None, workload.key, refusal.until)
 
 
 def _stuck(choice: QuotaChoice, stuck: Iterable[TaskState]) -> Iterator[QuotaBlocker]:

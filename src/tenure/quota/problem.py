@@ -57,31 +57,18 @@ class QuotaProblem:
         self._number: dict[tuple[int, int], int] = {}
         self._guarantees: dict[tuple[int, Amount], Binding] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
-        self._asks: dict[TaskState, int] = {}
         self._worth = resource_weights(candidates.session)
 
     def add_budgets(self, units: Iterable[EvictionUnit]) -> None:
         """Add what disruption budgets say of units; bounds that cannot bind are left out."""
         budgets = self.candidates.plugins.budgets
         tasks = list(dict.fromkeys(t for unit in units for t in unit.tasks)) if budgets.active else []
-        self._asks = {task: number for number, task in enumerate(tasks)}
         for row in budgets.rows(self.candidates.session, "quota", None, tasks) if tasks else ():
             if sum(row.weights.values()) > row.bound:
                 for task, weight in row.weights.items():
                     self._charges.setdefault(tasks[task], []).append((len(self.slack), weight))
                 self.slack.append(row.bound)
                 self.names.append(row)
-
-    def allowed_from(self, unit: EvictionUnit, taken: Iterable[EvictionUnit]) -> int | None:
-        """When all budgets allow a unit (µs since the epoch) if others go now; None where time does not do it."""
-        gone = [self._asks[task] for other in taken for task in other.tasks]
-        asks = [self._asks[task] for task in unit.tasks]
-        times = [
-            row.allows_beside(asks, gone)
-            for row in self.names
-            if isinstance(row, LinearBound) and sum(row.weights.get(i, 0) for i in (*asks, *gone)) > row.bound
-        ]
-        return None if None in times else max(filter(None, times), default=None)
 
     def charges(self, tasks: Iterable[TaskState]) -> Binding:
         """Give the budgets that taking these tasks counts against."""

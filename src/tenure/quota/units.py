@@ -88,6 +88,11 @@ class UnitCandidates:
         """Let no later pool hold a unit."""
         self._left_out[unit.tasks] = refusal
 
+    def spared_until(self, unit: EvictionUnit) -> int | None:
+        """When budgets let all of a unit go (µs since the epoch), what went just now counted; None if not by itself."""
+        refusal = self.plugins.budgets.validate(self.session, "quota", None, unit.tasks)
+        return None if refusal is None else refusal.until
+
     def price(self, unit: EvictionUnit) -> int:
         """Give the price of taking it, in millionths of a weighted resource-second; mostly that is what it costs."""
         if unit.cost < 0:
