@@ -36,6 +36,7 @@ def unbounded(monkeypatch):
     class Open(module.CandidatePrefilter):
         def __init__(self, session, shares, candidates, contenders):
             super().__init__(session, shares, candidates, contenders)
+            self.candidates = list(candidates)
             self.classes = module_in_order(session, shares, contenders)
 
         alone, together = Everybody.alone, Everybody.together

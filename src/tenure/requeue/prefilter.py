@@ -31,8 +31,8 @@ class CandidateMatch(NamedTuple):
 class CandidatePrefilter:
     """A necessary condition: which candidates could serve which classes, as things are when it is made.
 
-    ``classes`` are the contenders that some of the ``candidates`` could serve, in the order in which they would be
-    served.
+    ``candidates`` are those that at least one contender outranks, in order; ``classes`` the contenders that some of
+    them could serve, in the order in which they would be served.
     """
 
     def __init__(
@@ -43,12 +43,17 @@ class CandidatePrefilter:
         contenders: Sequence[ContenderClass],
     ) -> None:
         self.session = session
-        self.candidates = candidates = candidates if contenders else []
+        self.candidates: list[RequeueCandidate] = []
+        self.classes: list[ContenderClass] = []
         self.most = session.settings.requeue.max_candidates
+        if not contenders:
+            return
         precedence = Precedence(session, shares, contenders, candidates)
-        self._kind = precedence.kind
         self._rows = precedence.rows()
-        self._leaves = np.array([c.workload.leaf for c in candidates], np.int64)
+        outranked: Mask = np.logical_or.reduce(list(self._rows.values()))[precedence.kind]
+        self._kind = precedence.kind[outranked]
+        self.candidates = [c for c, counts in zip(candidates, outranked.tolist(), strict=True) if counts]
+        self._leaves = np.array([c.workload.leaf for c in self.candidates], np.int64)
         self._needs: dict[Hashable, RoomDemand] = {}
         self._by_room: dict[tuple[Hashable, bool], Mask] = {}
         self._helps: dict[Hashable, Mask] = {}
