@@ -1,4 +1,4 @@
-"""Of a set that is refused without a play-through, the play-through says the same: that victim has its place again."""
+"""Of a set that is refused without a play-through, the play-through says the same: others have the room before."""
 
 from __future__ import annotations
 
@@ -32,24 +32,28 @@ MOST_PIECES = 7
 
 
 def held_against_the_play(patch):
-    """Play through whatever would be refused without it; gives the size of each such set."""
+    """Play through whatever would be refused without it; gives the size of each such set, and who is served first."""
     seen, said = [], []
-    returning, plays = FirstServed.returning, DryRuns._play
+    instead, plays = FirstServed.instead, DryRuns._play
 
     def ask(self, contender, pieces, before):
-        said[-1] = returning(self, contender, pieces, before)
+        said[-1] = instead(self, contender, pieces, before)
 
     def both(self, contender, pieces, rules, staying=frozenset()):
         said.append(None)
         found = plays(self, contender, pieces, rules, staying)
-        victim = said.pop()
-        if victim is not None:
-            seen.append(len(pieces))
+        first = said.pop()
+        if first is not None:
+            kind = {piece.workload: "placed now" if piece.fresh else "ran" for piece in pieces}.get(first, "other")
+            seen.append((len(pieces), kind))
             assert isinstance(found, Refusal)
-            assert found.shield != NO_ROOM or self.back[:1] == [victim]
+            assert found.shield == NO_ROOM or kind == "ran"
+            assert found.shield != NO_ROOM or kind == "other" or self.back[:1] == [first]
+            again = any(task.leaving >= 0 for task in first.tasks)  # where it stood when this plan evicted it
+            assert kind != "other" or again or first.root.satisfied()
         return found
 
-    patch.setattr(FirstServed, "returning", ask)
+    patch.setattr(FirstServed, "instead", ask)
     patch.setattr(DryRuns, "_play", both)
     return seen
 
@@ -101,9 +105,10 @@ def test_nor_would_it_pay_anywhere_in_a_simulation(seed, backfill):
 def test_the_property_above_sees_many_sets():
     with pytest.MonkeyPatch.context() as patch:
         seen = held_against_the_play(patch)
-        simulated(1, "none").run()
+        simulated(4, "none").run()
     assert len(seen) >= 100
-    assert {1, 2, 3} <= set(seen)
+    assert {1, 2, 3} <= {size for size, _ in seen}
+    assert {kind for _, kind in seen} == {"ran", "placed now", "other"}
 
 
 def between(*more):
@@ -112,8 +117,8 @@ def between(*more):
     return cluster([queue("a"), queue("b")], [*running, waits("contender", "b", gpus=4, minutes=1), *more], nodes=2)
 
 
-def said(state):
-    """Whether it is said that the victim would have its place again."""
+def served_instead(state):
+    """Who is said to be served first and to leave the contender no place."""
     session = session_of(state)
     contender, victim = (session.workloads[f"default/{name}"] for name in ("contender", "victim"))
     (piece,) = pieces_of(session, victim, frozenset(), core=True)
@@ -121,7 +126,13 @@ def said(state):
     first.begin(session.epoch)
     with session.scenario():
         session.queues.release(victim.leaf, piece.amount, fixed=False)
-        return first.returning(contender, [piece], None) is victim
+        found = first.instead(contender, [piece], None)
+    return None if found is None else found.model.name
+
+
+def said(state):
+    """Whether it is said that the victim would have its place again."""
+    return served_instead(state) == "victim"
 
 
 def test_a_victim_whose_queue_is_served_first_has_its_place_again():
@@ -132,11 +143,19 @@ def test_who_finds_no_room_is_passed():
     assert said(between(waits("large", "a", gpus=5, priority=9)))
 
 
-def test_who_may_take_the_room_is_not():
-    """Nor anybody at all where the first that finds no room is promised a time."""
-    assert not said(between(waits("first", "a", gpus=4, priority=9)))
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_another_that_is_served_first_takes_all_that_the_contender_needs(backfill):
+    state = between(waits("first", "a", gpus=4, priority=9))
+    assert served_instead(replace(state, settings=replace(state.settings, backfill=backfill))) == "first"
+
+
+def test_nothing_is_said_where_another_leaves_enough():
+    assert served_instead(between(waits("first", "a", gpus=1, priority=9))) is None
+
+
+def test_nobody_is_passed_where_the_first_that_finds_no_room_is_promised_a_time():
     easy = between(waits("large", "a", gpus=5, priority=9))
-    assert not said(replace(easy, settings=replace(easy.settings, backfill="easy")))
+    assert served_instead(replace(easy, settings=replace(easy.settings, backfill="easy"))) is None
 
 
 def test_nothing_is_said_of_a_place_to_which_nothing_may_go():

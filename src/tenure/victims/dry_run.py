@@ -385,8 +385,9 @@ class DryRuns:
             refusal = rules.exchange(victims)
             if refusal is None and (self._brief or rules.cause == "requeue") and rules.cause != "consolidate":
                 pieces = list(dict.fromkeys(piece for piece, _, _ in stages))
-                first = self._first.returning(contender, pieces, before)
-                return None if first is None else self._no_room([first], first.tasks)
+                first = self._first.instead(contender, pieces, before)
+                back = [workload for workload in victims if workload is first]
+                return None if first is None else self._no_room(back, first.tasks)
             return refusal
 
     def _no_room(self, back: list[WorkloadState], ahead: Sequence[TaskState]) -> Refusal:

@@ -1,8 +1,8 @@
-"""Sets of which it is known, without a play-through, that a victim is served first and lands where it was.
+"""Sets of which it is known, without a play-through, that the first that is served leaves the contender no place.
 
-That is what most sets in a standing backlog come to. Only queues are looked at: what the set holds is released, its
-victims wait again in their leaves, and the order is followed past all workloads for which a queue, or the room that
-there is with the set gone, leaves no place. Where a victim comes next, all that it ran on is free, and it has it again.
+That is what most sets in a standing backlog come to. Queues and counts of room are looked at: the set is released, its
+victims wait again, and the order is followed past all for which a queue, or the room that there is then, leaves no
+place. A victim that ran and comes next has its place again. Any other takes so much that too little is left.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class FirstServed:
             self._whole.clear()
             self.shares.allocatable  # noqa: B018  what is made when it is first asked for is made now
 
-    def returning(
+    def instead(
         self, contender: WorkloadState, pieces: Sequence[Piece], before: QueueOrder | None
     ) -> WorkloadState | None:
-        """Give the victim that is served first; None if another workload may be, or that is not known.
+        """Give who is served first and leaves the contender no place; None if that is not known.
 
         To be asked in a scenario in which queues are relieved of the set and nothing else is changed yet; ``before`` is
         the order of all that wait without it.
         """
-        session = self.session
+        session, easy = self.session, self.session.settings.backfill == "easy"
         for piece in pieces:
             if piece not in self._whole:
                 self._whole[piece] = self._waits_whole(piece)
             if not self._whole[piece]:
                 return None
-        victims = dict.fromkeys(piece.workload for piece in pieces)
+        victims = {piece.workload: piece.fresh for piece in pieces}
         for victim in victims:
             session.journal.set(victim, "step", session.steps.whole(victim))
             session.waiting.put(victim)
@@ -67,19 +67,21 @@ class FirstServed:
             step = head.step
             assert step is not None
             if not held_back(session, head, step):
-                if head in victims:
+                if not victims.get(head, True):
                     return head
-                if session.settings.backfill == "easy" or self._may_fit(step, pieces):
-                    return None
+                need = self._need(step)
+                fits = need is None or need.met(pieces)
+                if fits or easy:
+                    return head if fits and self._leaves_none(need, contender.step, pieces) else None
             order.pass_over(head)
         return None
 
     def _waits_whole(self, piece: Piece) -> bool:
         """Whether a piece is a plain core and nothing else, which could wait again as it is for where it ran."""
         workload, nodes, root = piece.workload, self.session.nodes, piece.workload.root
-        if not piece.whole or piece.fresh or root.children or root.topology is not None:
+        if not piece.whole or root.children or root.topology is not None or workload.step is not None:
             return False
-        if not len(piece.ran) == len(workload.tasks) == max(root.minimum, 1) or workload.step is not None:
+        if not len(piece.tasks if piece.fresh else piece.ran) == len(workload.tasks) == max(root.minimum, 1):
             return False
         for task in piece.ran:
             cls, node = task.cls, task.node
@@ -91,12 +93,16 @@ class FirstServed:
                 return False
         return True
 
-    def _may_fit(self, step: Demand, pieces: Sequence[Piece]) -> bool:
-        """Whether a step may have room with a set gone."""
+    def _need(self, step: Demand) -> RoomDemand | None:
+        """Give the room that a step needs; None where it is not known of others of its shape."""
         shape = step.shape
-        if shape is None:
-            return True
-        need = self._needs.get(shape)
-        if need is None:
-            need = self._needs[shape] = RoomDemand(self.session, step)
-        return need.met(pieces)
+        if shape is not None and shape not in self._needs:
+            self._needs[shape] = RoomDemand(self.session, step)
+        return None if shape is None else self._needs[shape]
+
+    def _leaves_none(self, first: RoomDemand | None, step: Demand | None, pieces: Sequence[Piece]) -> bool:
+        """Whether what fits by a bound surely fits, and the contender's step then no more."""
+        need = None if step is None else self._need(step)
+        if first is None or need is None or not first.exact or need.met(pieces, need.lost_to(first)):
+            return False
+        return all(task.cls.milli is None for piece in pieces for task in piece.tasks)

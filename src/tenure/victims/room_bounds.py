@@ -53,6 +53,14 @@ class RoomDemand:
         freed = freed_by(pieces)
         return all(part.count + part.gain(freed) >= part.needed + others for part in self.parts)
 
+    def lost_to(self, first: RoomDemand) -> int:
+        """How many tasks of each class have room no more, at least, once an `exact` demand has been placed."""
+        (other,) = first.parts
+        if any((other.cls.static & ~part.cls.static).any() for part in self.parts):
+            return 0
+        asked = dict(other.asks)
+        return other.needed * min((asked.get(row, 0) // each for p in self.parts for row, each in p.asks), default=0)
+
     def met_by_all(self, freed: Ints) -> bool:
         """Whether it could fit with ``freed`` (``int64[rows, nodes]``) gone."""
         return all(part.capacity(freed) >= part.needed for part in self.parts)

@@ -21,20 +21,6 @@ Key: TypeAlias = tuple[object, ...]
 
 def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] = ()) -> Key:
     """Order of a set; it never falls when a piece is added. ``follows``: the costs of its follow-ups."""
-    if len(pieces) == 1 and settings.victims == "cost" and not pieces[0].fresh:
-        piece = pieces[0]
-        alone = ((piece.age, -piece.workload.created_at, -piece.tasks[-1].index),)
-        return (
-            piece.spared,
-            piece.leaf_priority,
-            piece.cost + sum(follows),
-            bool(follows),
-            int(piece.whole),
-            len(piece.ran),
-            alone,
-            1,
-            _names(pieces),
-        )
     real = [p for p in pieces if not p.fresh]
     level = max((p.leaf_priority for p in real), default=-(1 << 40))
     cost = sum(p.cost for p in real) + sum(follows)
