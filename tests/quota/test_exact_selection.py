@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.builders import cluster, node, queue, spec, workload
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 from tests.quota.oracle import best, keeps_guarantees, over, value
 from tests.quota.strategies import clusters
 from tests.quota.test_best_set import fire_at_once, taken_in
@@ -17,6 +17,7 @@ from tenure.actions import quota as action
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.settings import ExactSettings, QuotaPreemptionSettings
+from tenure.model.workload import Checkpoint
 from tenure.playthrough import play
 from tenure.quota import branch_and_bound
 from tenure.quota.choose import choose
@@ -88,6 +89,24 @@ def test_the_solver_and_branch_and_bound_agree_to_the_last_word(solve, cluster, 
     looked, solved = chosen(cluster, name), chosen(cluster, name, solve=solve, by_solver=True)
     assume(not looked.exhausted)
     assert solved.problem.key(solved.units) == looked.problem.key(looked.units)
+
+
+SAVED = {"checkpoint": Checkpoint(last_at=NOW - SECOND)}
+"""So that age alone tells one from another."""
+
+
+@pytest.mark.parametrize("starts", [(60, 60, 60), (60, 120, 240), (240, 120, 60), (120, 60, 240)])
+def test_of_elastic_workloads_that_are_alike_those_go_whole_that_branch_and_bound_takes(solve, starts):
+    """Which of them gives all that it runs, and which its surplus alone, follows from their ages, then their names."""
+    alike = [
+        workload(f"w{i}", tasks=2, of=spec(cpu=2), on=("n", "n"), queue="q", min_member=1, running=start, **SAVED)
+        for i, start in enumerate(starts)
+    ]
+    due = [queue("q", max={"cpu": 3}, guaranteed={"cpu": 3})]
+    made = cluster([node("n", cpu=12)], alike, due, quota_preemption=QuotaPreemptionSettings(overshoot="never"))
+    looked, solved = chosen(made, "q"), chosen(made, "q", solve=solve, by_solver=True)
+    assert solved.problem.key(solved.units) == looked.problem.key(looked.units)
+    assert names(solved) == names(looked)
 
 
 def crowd(count, most):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations, islice
 from math import gcd, inf
 
 from tenure.quota.branch_and_bound import alike
@@ -23,6 +24,9 @@ Line = dict[int, int]
 
 _LARGE = 10**6
 """Coefficients beyond which a line is scaled down."""
+
+_MOST_EXCHANGES = 2_000
+"""Pairs of workloads that are alike which are looked at in the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ class ExactSelection:
             if not self._settle(stage):
                 return self.best
         self._exchange()
+        self._exchange_workloads()
         self.proved = True
         return self.best
 
@@ -297,6 +302,28 @@ class ExactSelection:
             free = [t for t in units if not any(c.compound and c.workload is t.workload for c in chosen)]
             chosen.difference_update(own)
             chosen.update(sorted(free, key=lambda t: t.age)[: len(own)])
+        self._prefer(chosen)
+
+    def _exchange_workloads(self) -> None:
+        """Of elastic workloads that are alike, let that give way as another does which is younger then: the last word.
+
+        Only what goes as a whole with its surplus is exchanged here, unit by unit the rest is already.
+        """
+        own: dict[str, list[EvictionUnit]] = {}
+        for unit in self._columns:
+            own.setdefault(unit.workload.key, []).append(unit)
+        same: dict[object, list[list[EvictionUnit]]] = {}
+        for units in own.values():
+            if any(unit.compound for unit in units):
+                form = (*((alike(self.problem, t, self.cuts), self.problem.candidates.price(t)) for t in units),)
+                same.setdefault(form, []).append(units)
+        pairs = (pair for group in same.values() for pair in combinations(group, 2))
+        for one, other in islice(pairs, _MOST_EXCHANGES):
+            swapped = dict(zip((*one, *other), (*other, *one), strict=True))
+            self._prefer({swapped.get(unit, unit) for unit in self.best})
+
+    def _prefer(self, chosen: Iterable[EvictionUnit]) -> None:
+        """Take another set if it is the better one."""
         found = sorted(chosen, key=self.problem.candidates.rank)
         if self.problem.key(found) < self.value and respects(found, self.cuts):
             self.best, self.value = found, self.problem.key(found)
