@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from hypothesis import strategies as st
-from tests.drawing import integers, pick
+from tests.made_once import integers, pick
 
 from tenure.fairness.shares import fair_shares
 from tenure.fairness.tree import TOP, ShareQueue, effective_guaranteed, queue_tree

@@ -8,7 +8,7 @@ from functools import cache
 from hypothesis import assume
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
-from tests.drawing import integers, pick, rarely
+from tests.made_once import integers, pick, rarely
 from tests.properties.ledger import CPU, NodeLedger
 
 from tenure.model.check import check_cluster

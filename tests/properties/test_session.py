@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.drawing import pick
+from tests.made_once import pick
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
