@@ -238,11 +238,12 @@ def may(client, group, resource, verb, namespace, named=""):
     return client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"]
 
 
-def test_definitions_that_go_first_keep_no_pod_from_being_made(plane):
+def test_definitions_that_go_first_keep_no_pod_from_being_made(start_plane):
     """Pods are made as before where the definition of queues is deleted before the policies, by every account.
 
     An API server that starts then has never known the kind.
     """
+    plane = start_plane(nodes=False)
     plane.kubectl("apply", "-f", "-", given=printed())
     plane.add_namespace("plain")
     plane.kubectl("-n", "plain", "create", "serviceaccount", "edit")
@@ -258,8 +259,6 @@ def test_definitions_that_go_first_keep_no_pod_from_being_made(plane):
         for client in clients:
             client.create(pods, body)
         time.sleep(0.2)
-    plane.kubectl("apply", "-f", "-", given=printed())
-    plane.kubectl("wait", "--for=condition=Established", "crd/queues.tenure.dev")
 
 
 def test_who_edits_a_namespace_edits_its_pod_groups(plane):
