@@ -8,13 +8,15 @@ from itertools import chain, combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.actions.helpers import cluster, queue, runs, waits
+from tests.actions.helpers import GPU, cluster, queue, runs, waits
 from tests.properties.contention import contended, in_groups
 
 from tenure.engine.placement import Placer
 from tenure.engine.refusal import Refusal
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
+from tenure.model.node import Node
+from tenure.model.workload import TaskSpec
 from tenure.shields.plugins import EvictionPlugins
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup
@@ -151,6 +153,26 @@ def test_another_that_is_served_first_takes_all_that_the_contender_needs(backfil
 
 def test_nothing_is_said_where_another_leaves_enough():
     assert served_instead(between(waits("first", "a", gpus=1, priority=9))) is None
+
+
+def test_nothing_is_said_of_another_that_may_go_where_the_contender_may_not():
+    """It need not take the room that the contender could have."""
+    state = between(waits("first", "a", gpus=4, priority=9))
+    (own,) = (w for w in state.workloads if w.name == "contender")
+    kept = replace(own.tasks[0].spec, node_selector=(("zone", "near"),))
+    own = replace(own, tasks=(replace(own.tasks[0], spec=kept),))
+    near = [replace(node, labels={"zone": "near"}) for node in state.nodes]
+    state = replace(state, workloads=(*(w for w in state.workloads if w.name != own.name), own), nodes=tuple(near))
+    assert served_instead(state) == "first"
+    far = Node(name="n2", allocatable=near[0].allocatable, labels={"zone": "far"})
+    assert served_instead(replace(state, nodes=(*near, far))) is None
+
+
+def test_nothing_is_said_of_another_whose_tasks_differ():
+    """What each of them leaves is not known of all together."""
+    first = waits("first", "a", gpus=2, tasks=2, priority=9)
+    small = replace(first.tasks[1], spec=TaskSpec(requests=((GPU, 1),)))
+    assert served_instead(between(replace(first, tasks=(first.tasks[0], small)))) is None
 
 
 def test_nobody_is_passed_where_the_first_that_finds_no_room_is_promised_a_time():
