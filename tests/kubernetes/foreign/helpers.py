@@ -25,17 +25,30 @@ def filled(plane):
     others, so they land first: later they would push others out.
     """
     made = plane.client()
-    for name in ("node-0", "node-1"):
-        plane.add_node(name, {"cpu": "10", "memory": "32Gi"})
-    wait_until(lambda: all(is_ready(n) for n in made.get("/api/v1/nodes")["items"]), "the nodes are not ready", 30)
-    wait_until(lambda: len(landed(made, OWN_PODS)) == 2, "Tenure's replicas do not land", 30)
-    for name in ("small-a", "small-b"):
-        made.create(SETS, replicas(name, 2, 2, terminationGracePeriodSeconds=1))
-        wait_until(lambda name=name: sorted(nodes_of(made, name)) == ["node-0", "node-1"], f"{name} is not spread", 30)
-    yield made
-    for budget in made.get(BUDGETS)["items"]:
-        made.delete(f"{BUDGETS}/{budget['metadata']['name']}")
-    clear(plane.client())
+    try:
+        for name in ("node-0", "node-1"):
+            plane.add_node(name, {"cpu": "10", "memory": "32Gi"})
+        wait_until(lambda: all(is_ready(n) for n in made.get("/api/v1/nodes")["items"]), "the nodes are not ready", 30)
+        wait_until(lambda: len(landed(made, OWN_PODS)) == 2, "Tenure's replicas do not land", 30)
+        for name in ("small-a", "small-b"):
+            spread(made, name)
+        yield made
+    finally:
+        for budget in made.get(BUDGETS)["items"]:
+            made.delete(f"{BUDGETS}/{budget['metadata']['name']}")
+        clear(plane.client())
+
+
+def spread(client, name):
+    """Run two pods on two nodes: kube-scheduler would rather have them apart, once it has seen both nodes."""
+    for _ in range(5):
+        client.create(SETS, replicas(name, 2, 2, terminationGracePeriodSeconds=1))
+        wait_until(lambda: len(nodes_of(client, name)) == 2, f"{name} does not land", 60)
+        if len(set(nodes_of(client, name))) == 2:
+            return
+        client.delete(f"{SETS}/{name}", {"propagationPolicy": "Foreground"})
+        wait_until(lambda: not pods_of(client, name) and not client.exists(f"{SETS}/{name}"), f"{name} does not go", 60)
+    raise AssertionError(f"{name} is not spread")
 
 
 def replicas(name, cpu, count=1, **spec):
