@@ -119,7 +119,7 @@ def test_a_store_that_cannot_be_pruned_is_told_of_and_written_all_the_same(fille
     failure = OSError("the disk is full")
     pruner, _, told = pruner_of(DAY, every=0.2)
     with monkeypatch.context() as patched:
-        patched.setattr(retention, "_prune_month", lambda *_: (_ for _ in ()).throw(failure))
+        patched.setattr(retention, "_prune_records", lambda *_: (_ for _ in ()).throw(failure))
         drain = HistoryDrain(filled, HERE, tends=pruner.step)
         drain.start()
         drain.add(life_of(JOBS))
@@ -134,3 +134,15 @@ def test_a_store_that_cannot_be_pruned_is_told_of_and_written_all_the_same(fille
     assert told[-1] > 0
     assert not drain.trouble
     assert min(what_is_left(filled)) >= LIMIT
+
+
+def test_a_month_that_is_too_old_as_a_whole_goes_at_once_however_much_it_holds(filled):
+    """Its table is gone then: nothing is looked for in it again."""
+    told = []
+    pruner = Pruner(Retention(DAY), lambda: END + 61 * DAY, told.append, told.append)
+    with open_history(filled, write=True) as store:
+        store.append(HERE, life_of(JOBS + 61 * 48))
+        while pruner.step(store):
+            pass
+        assert told == [5 * JOBS]
+        assert store.info().records == 5

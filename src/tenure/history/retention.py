@@ -86,13 +86,19 @@ def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int
         for source in sources:
             _note_origin(connection, source, limits["origin"], needed)
             _note_present(connection, source, max(limits[kind] for kind in LIFE) - 1, needed)
+    begin = min(limits.values())
     for month in months:
-        gone = AT_ONCE
+        is_whole, gone = month_end(month) <= begin and not needed[month], AT_ONCE
         while gone >= AT_ONCE:
             with store.writing() as connection:
-                gone = _prune_month(connection, month, limits, needed[month])
-                set_begin(connection, min(limits.values()))
+                _prune_sums(connection, month, limits["usage"])
+                gone = (
+                    _drop(connection, month) if is_whole else _prune_records(connection, month, limits, needed[month])
+                )
+                set_begin(connection, begin)
             yield gone
+            if is_whole:
+                break  # its table is gone
 
 
 def _note_origin(connection: Connection, source: int, limit: int, needed: Mapping[int, list[int]]) -> None:
@@ -117,20 +123,28 @@ def _note_present(connection: Connection, source: int, at: int, needed: Mapping[
             needed[month] += [row.id for row in connection.execute(query) if row.at >= present[row.workload]]
 
 
-def _prune_month(connection: Connection, month: int, limits: Mapping[str, int], needed: Sequence[int]) -> int:
+def _prune_sums(connection: Connection, month: int, limit: int) -> None:
+    """Take out the sums of usage of a month that end by a time (µs)."""
+    since, until = USAGE.c.since, USAGE.c.until
+    own = and_(since >= month_start(month), since < month_end(month))
+    connection.execute(delete(USAGE).where(own, until <= limit))
+
+
+def _drop(connection: Connection, month: int) -> int:
+    """Take out a month as a whole; gives how many records it had."""
+    table = records_table(month)
+    gone = connection.execute(select(func.count()).select_from(table)).scalar_one()
+    table.drop(connection)
+    connection.execute(delete(MONTHS).where(MONTHS.c.month == month))
+    return int(gone)
+
+
+def _prune_records(connection: Connection, month: int, limits: Mapping[str, int], needed: Sequence[int]) -> int:
     """Take out of a month what is too old, but for the records with the numbers that are ``needed``.
 
-    The month as a whole, or as many records as are written at once; gives how many.
+    At most as many records as are written at once; gives how many.
     """
     table = records_table(month)
-    end = month_end(month)
-    since, until = USAGE.c.since, USAGE.c.until
-    connection.execute(delete(USAGE).where(since >= month_start(month), since < end, until <= limits["usage"]))
-    if end <= min(limits.values()) and not needed:
-        gone = connection.execute(select(func.count()).select_from(table)).scalar_one()
-        table.drop(connection)
-        connection.execute(delete(MONTHS).where(MONTHS.c.month == month))
-        return int(gone)
     old_ones = [
         and_(table.c.kind == kind, table.c.at + table.c.value <= limit if kind == "usage" else table.c.at < limit)
         for kind, limit in limits.items()
