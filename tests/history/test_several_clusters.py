@@ -170,6 +170,17 @@ def test_a_console_that_begins_before_its_scheduler_takes_the_first_that_writes(
         assert [w.queue for w in past.picture().cluster.workloads] == ["a"]
 
 
+def test_a_console_for_which_two_clusters_begin_at_once_shows_neither(address):
+    """Which of them it is for is not known: it says so, and a viewer of the one sees nothing of the other."""
+    open_history(address, write=True).close()
+    with closing(PastSource(address, Scope(pool="gpu"), may_begin=True)) as past:
+        two(address)
+        assert not past.picture(NOVEMBER + 10).cluster.workloads, "before it has looked again"
+        with pytest.raises(InvalidInputError, match="has records of several"):
+            past._look_again()
+        assert not past.picture(NOVEMBER + 10).cluster.workloads
+
+
 def test_what_two_clusters_were_stays_when_their_histories_are_pruned(address):
     """The last description of each, and not only of that which was described last."""
     two(address)

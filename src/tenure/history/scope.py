@@ -42,6 +42,9 @@ class Scope(NamedTuple):
 EVERYTHING_THERE: Final = Scope()
 """All clusters and node pools."""
 
+NOTHING: Final = Scope("")
+"""No cluster: none is without a name."""
+
 
 def records_seen(connection: Connection, month: int) -> FromClause:
     """Give the records of a month that a connection sees, with the columns of their table."""

@@ -19,7 +19,7 @@ from tenure.history.query import EVERYTHING, Page, Query, conditions, position, 
 from tenure.history.record import KINDS, SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
 from tenure.history.schema import META, MONTHS, SOURCES, records_table
-from tenure.history.scope import EVERYTHING_THERE, OPTION, Scope, names_of, origins_seen, records_seen
+from tenure.history.scope import EVERYTHING_THERE, NOTHING, OPTION, Scope, names_of, origins_seen, records_seen
 from tenure.history.usage_table import write_sums
 from tenure.model.problems import InputProblem, InvalidInputError
 
@@ -89,16 +89,16 @@ class HistoryStore:
     def see(self, scope: Scope, *, alone: bool = False, may_begin: bool = False) -> None:
         """Let questions see only the records of a cluster, or of a node pool.
 
-        ``alone``: of several, one has to be chosen, because what is asked makes sense of one only. ``may_begin``: there
-        need not be records of it yet.
+        ``alone``: of several, one has to be chosen, because what is asked makes sense of one only; as long as there is
+        none, nothing is seen. ``may_begin``: there need not be records of it yet.
 
         Raises
         ------
         InvalidInputError
             There are no records of it, or those of several; the message says of whom there are.
         """
-        self.scope = EVERYTHING_THERE
-        there = self.origins()
+        with translated(self.place), self.engine.connect() as connection:
+            there = [origin for _, origin in origins_seen(connection)]
         found = [origin for origin in there if scope.includes(origin)]
         if not found and not scope.is_everything and not may_begin:
             what = f"has no records of {scope}; there are those of {names_of(there) or 'no cluster yet'}"
@@ -106,7 +106,8 @@ class HistoryStore:
         if alone and len(found) > 1:
             what = f"has records of several: {names_of(found)}; name one with --cluster-name, and its --pool"
             raise InvalidInputError([InputProblem(self.place, 0, "", what)])
-        self.scope = Scope(found[0].cluster, found[0].pool) if alone and found else scope
+        chosen = Scope(found[0].cluster, found[0].pool) if found else NOTHING
+        self.scope = chosen if alone else scope
 
     # -- transactions -----------------------------------------------------------------------------------------------
 

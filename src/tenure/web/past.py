@@ -164,7 +164,7 @@ class PastSource:
 
     def _choose(self) -> None:
         """See one node pool of one cluster; once there are records of one, others that come change nothing."""
-        if self._store.scope.cluster is None:
+        if not self._store.scope.cluster:
             self._store.see(self._whose, alone=True, may_begin=self._may_begin)
 
     def _begin(self, span: tuple[int, int]) -> int:
