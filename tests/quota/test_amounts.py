@@ -116,11 +116,11 @@ def test_no_other_set_is_better_in_any_of_what_sets_are_compared_by(made, data):
     name = next(q.name for q in made.queues if q.status is not None)
     choice, _ = chosen(made, name)
     problem = choice.problem
-    units = choice.pool.units
-    assume(len(units) <= 9)
-    best = problem.key(choice.units)
-    for size in range(len(units) + 1):
-        for some in combinations(units, size):
+    pieces = choice.pool.pieces
+    assume(len(pieces) <= 9)
+    best = problem.key(choice.pieces)
+    for size in range(len(pieces) + 1):
+        for some in combinations(pieces, size):
             selection = QuotaSelection(problem)
-            if all(selection.try_add(t) for t in some) and len(selection.units) == len(some):
+            if all(selection.try_add(t) for t in some) and len(selection.pieces) == len(some):
                 assert best <= problem.key(some), [t.workload.key for t in some]

@@ -20,10 +20,10 @@ from tenure.model.settings import ExactSettings, QuotaPreemptionSettings
 from tenure.model.workload import Checkpoint
 from tenure.playthrough import play
 from tenure.quota import branch_and_bound
+from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import choose
 from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
-from tenure.quota.units import UnitCandidates
 from tenure.rescheduler.memory import MoveMemory
 from tenure.shields.plugins import EvictionPlugins
 
@@ -51,7 +51,7 @@ def chosen(cluster, name, *, solve=None, by_solver=False, follow=None):
         else:
             patch.setattr(branch_and_bound, "MOST_STEPS", 200_000)
         return choose(
-            UnitCandidates(session, EvictionPlugins()), number, rows, shares, never=never, solve=solve, follow=follow
+            QuotaCandidates(session, EvictionPlugins()), number, rows, shares, never=never, solve=solve, follow=follow
         )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def runs(name, cpu, **fields):
 
 
 def names(choice):
-    return sorted(t.model.name for unit in choice.units for t in unit.tasks)
+    return sorted(t.model.name for piece in choice.pieces for t in piece.tasks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,7 +88,7 @@ def test_the_solver_and_branch_and_bound_agree_to_the_last_word(solve, cluster, 
     name = data.draw(st.sampled_from(armed))
     looked, solved = chosen(cluster, name), chosen(cluster, name, solve=solve, by_solver=True)
     assume(not looked.exhausted)
-    assert solved.problem.key(solved.units) == looked.problem.key(looked.units)
+    assert solved.problem.key(solved.pieces) == looked.problem.key(looked.pieces)
 
 
 SAVED = {"checkpoint": Checkpoint(last_at=NOW - SECOND)}
@@ -105,7 +105,7 @@ def test_of_elastic_workloads_that_are_alike_those_go_whole_that_branch_and_boun
     due = [queue("q", max={"cpu": 3}, guaranteed={"cpu": 3})]
     made = cluster([node("n", cpu=12)], alike, due, quota_preemption=QuotaPreemptionSettings(overshoot="never"))
     looked, solved = chosen(made, "q"), chosen(made, "q", solve=solve, by_solver=True)
-    assert solved.problem.key(solved.units) == looked.problem.key(looked.units)
+    assert solved.problem.key(solved.pieces) == looked.problem.key(looked.pieces)
     assert names(solved) == names(looked)
 
 
@@ -150,7 +150,7 @@ def test_thousands_of_workloads_are_no_bound(solve):
     assert not choice.exhausted
     need = over(found, "q")["cpu"]
     sizes = {w.name: dict(w.tasks[0].spec.requests)["cpu"] for w in found.workloads}
-    gone = {unit.workload.model.name for unit in choice.units}
+    gone = {piece.workload.model.name for piece in choice.pieces}
     assert sum(sizes[name] for name in gone) == need
     assert all(w.allow_preemption for w in found.workloads if w.name in gone)
     highest = max(w.priority for w in found.workloads if w.name in gone)
@@ -192,7 +192,7 @@ def test_a_cut_says_which_sets_do_not_count():
     task, further = object(), object()
     cut = FollowUpCut(victim, frozenset([further]))
     one, two = SimpleNamespace(workload=victim, tasks=(task,)), SimpleNamespace(workload=other, tasks=(further,))
-    assert [respects(units, [cut]) for units in ([one], [two], [one, two], [])] == [False, True, True, True]
+    assert [respects(pieces, [cut]) for pieces in ([one], [two], [one, two], [])] == [False, True, True, True]
 
 
 def test_a_large_problem_is_solved_within_a_cycle():

@@ -13,28 +13,29 @@ from dataclasses import dataclass
 from tenure.engine.queues import QueueTree
 from tenure.engine.workloads import TaskState
 from tenure.fairness.tree import whole_unit
-from tenure.quota.units import EvictionUnit, Tier
+from tenure.quota.candidates import Tier, tier_of
+from tenure.victims.pieces import Piece
 
 Amounts = dict[int, dict[int, int]]
 """Amount by queue, then by row."""
 
 
 Holdings = dict[tuple[int, Tier], dict[int, int]]
-"""What units come to, by leaf and tier, then by row."""
+"""What pieces come to, by leaf and tier, then by row."""
 
 
-def holdings(rows: Sequence[int], units: Sequence[EvictionUnit]) -> Holdings:
-    """Add up what units hold; of those that overlap the largest counts."""
+def holdings(rows: Sequence[int], pieces: Sequence[Piece]) -> Holdings:
+    """Add up what pieces hold; of those that overlap the largest counts."""
     found: Holdings = {}
     taken: set[TaskState] = set()
-    for unit in sorted(units, key=lambda t: -len(t.tasks)):  # what holds others before those
-        if unit.tasks[0] in taken:
+    for piece in sorted(pieces, key=lambda p: -len(p.tasks)):  # what holds others before those
+        if piece.tasks[0] in taken:
             continue
-        if unit.compound:
-            taken.update(unit.tasks)
-        own = found.setdefault((unit.workload.leaf, unit.tier), dict.fromkeys(rows, 0))
+        if piece.compound:
+            taken.update(piece.tasks)
+        own = found.setdefault((piece.workload.leaf, tier_of(piece)), dict.fromkeys(rows, 0))
         for row in rows:
-            own[row] += unit.amount[row]
+            own[row] += piece.amount[row]
     return found
 
 

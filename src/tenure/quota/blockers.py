@@ -10,12 +10,12 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.choose import QuotaChoice
 from tenure.quota.problem import QuotaSelection
-from tenure.quota.units import EvictionUnit
+from tenure.victims.pieces import Piece
 
 GUARANTEED, OVERSHOOT, STUCK, EXHAUSTED = "guaranteed", "overshoot", "stuck", "search-exhausted"
 MOST_LISTED = 50
 
-Obstacle = tuple[EvictionUnit, tuple[int, ...], int | None]
+Obstacle = tuple[Piece, tuple[int, ...], int | None]
 """What would still help, what it would free, and the number of the bound that forbids it, if one does."""
 
 
@@ -31,29 +31,29 @@ def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBloc
 
 def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     """Give the workloads that would still help, and that a disruption budget spares."""
-    for unit, _, number in _obstacles(choice):
+    for piece, _, number in _obstacles(choice):
         row = None if number is None else choice.problem.names[number]
         if isinstance(row, LinearBound):
-            yield unit.workload, Refusal(row.shield, row.refusal, choice.problem.candidates.spared_until(unit))
+            yield piece.workload, Refusal(row.shield, row.refusal, choice.problem.candidates.spared_until(piece))
 
 
 def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
     selection = QuotaSelection(choice.problem)
-    for unit in choice.units:
-        selection.try_add(unit)
-    for unit in choice.pool.units:
-        net = selection.net(unit)
+    for piece in choice.pieces:
+        selection.try_add(piece)
+    for piece in choice.pool.pieces:
+        net = selection.net(piece)
         if net is not None and any(net[row] > 0 for row in choice.left):
-            yield unit, net, selection.blocked_by(unit, net)
+            yield piece, net, selection.blocked_by(piece, net)
 
 
 def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
-    problem, queues, (unit, net, number) = choice.problem, choice.problem.queues, obstacle
+    problem, queues, (piece, net, number) = choice.problem, choice.problem.queues, obstacle
     if number is not None:
         bound = problem.names[number]
         if isinstance(bound, LinearBound):
-            leaf = queues.queues[unit.workload.leaf].name
-            return QuotaBlocker(leaf, bound.shield, None, unit.workload.key, problem.candidates.spared_until(unit))
+            leaf = queues.queues[piece.workload.leaf].name
+            return QuotaBlocker(leaf, bound.shield, None, piece.workload.key, problem.candidates.spared_until(piece))
         queue, row = bound
         return QuotaBlocker(queues.queues[queue].name, GUARANTEED, queues.resources[row])
     top = queues.queues[problem.top].name

@@ -1,6 +1,6 @@
-"""The best set of few units, proved by branch and bound: quicker than to start a solver for it.
+"""The best set of few pieces, proved by branch and bound: quicker than to start a solver for it.
 
-Units of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
+Pieces of one leaf that are alike are one item: the best of them go first, and only their number is to be decided.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 
 from tenure.engine.queues import Amount
+from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import NO_QUEUE, Binding, Key, Levels, QuotaProblem, ordered
-from tenure.quota.units import EvictionUnit
+from tenure.victims.pieces import Piece
 
 MOST_ITEMS = 60
 """Items beyond which it is not tried."""
 
 MOST_UNITS = 120
-"""Units beyond which it is not tried."""
+"""Pieces beyond which it is not tried."""
 
 MOST_STEPS = 4000
 """Steps after which it is given up."""
@@ -29,9 +30,9 @@ _MOST_COMBINATIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """Units that go together, what they come to, and which bounds they count against."""
+    """Pieces that go together, what they come to, and which bounds they count against."""
 
-    units: tuple[EvictionUnit, ...]
+    pieces: tuple[Piece, ...]
     amount: Amount
     binding: Binding
     last: int
@@ -69,16 +70,16 @@ class BranchAndBound:
     def __init__(
         self,
         problem: QuotaProblem,
-        units: Sequence[EvictionUnit],
-        known: Sequence[EvictionUnit],
+        pieces: Sequence[Piece],
+        known: Sequence[Piece],
         limit: int,
         cuts: Sequence[FollowUpCut] = (),
     ) -> None:
         self.problem = problem
         self.best = list(known)
         self.cuts = cuts
-        self.tried = len(units) <= MOST_UNITS and not _has_several_groups(units)
-        found = _items(problem, sorted(units, key=problem.candidates.rank), cuts) if self.tried else iter(())
+        self.tried = len(pieces) <= MOST_UNITS and not _has_several_groups(pieces)
+        found = _items(problem, sorted(pieces, key=lambda p: p.rank), cuts) if self.tried else iter(())
         self.items = sorted(found, key=lambda i: i.tier, reverse=True)
         self.value = problem.key(known) if self.tried else ()
         self.limit = min(limit, MOST_STEPS)
@@ -95,7 +96,7 @@ class BranchAndBound:
         """Whether nothing better exists."""
         return self.steps < self.limit
 
-    def run(self) -> list[EvictionUnit]:
+    def run(self) -> list[Piece]:
         """Search, and give the best set."""
         if not self.tried or len(self.items) > MOST_ITEMS:
             self.steps = self.limit
@@ -118,7 +119,7 @@ class BranchAndBound:
             self._try(number, item, option, state)
 
     def _try(self, number: int, item: _Item, option: _Option, state: _State) -> None:
-        if not option.units:
+        if not option.pieces:
             self._chosen.append(option)
             self._decide(number + 1, state)
             self._chosen.pop()
@@ -177,21 +178,21 @@ class BranchAndBound:
         return (*bound, state.cost) if self.by_cost else bound
 
     def _judge(self) -> None:
-        units = [unit for option in self._chosen for unit in option.units]
-        value = self.problem.key(units)
-        if value < self.value and respects(units, self.cuts):
-            self.best, self.value = units, value
+        pieces = [piece for option in self._chosen for piece in option.pieces]
+        value = self.problem.key(pieces)
+        if value < self.value and respects(pieces, self.cuts):
+            self.best, self.value = pieces, value
 
 
 def _sum(first: dict[int, int], second: dict[int, int]) -> dict[int, int]:
     return {row: amount + second[row] for row, amount in first.items()}
 
 
-def _items(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
-    by_workload: dict[str, list[EvictionUnit]] = {}
-    for unit in units:
-        by_workload.setdefault(unit.workload.key, []).append(unit)
-    bundles: dict[object, list[EvictionUnit]] = {}
+def _items(problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut]) -> Iterator[_Item]:
+    by_workload: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        by_workload.setdefault(piece.workload.key, []).append(piece)
+    bundles: dict[object, list[Piece]] = {}
     for own in by_workload.values():
         if len(own) == 1:
             bundles.setdefault(alike(problem, own[0], cuts), []).append(own[0])
@@ -201,51 +202,60 @@ def _items(problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[
         yield _item(problem, bundle, [tuple(bundle[:count]) for count in range(len(bundle) + 1)])
 
 
-def alike(problem: QuotaProblem, unit: EvictionUnit, cuts: Sequence[FollowUpCut]) -> object:
-    """Give what units of one leaf have in common that are decided about together: only their number matters."""
-    charges = problem.charges(unit.tasks)
-    alone = unit if any(cut.concerns(unit) or cut.prevented_by(unit) for cut in cuts) else None
-    return unit.workload.leaf, unit.amount, unit.tier, unit.last, len(unit.tasks), unit.whole, charges, alone
+def alike(problem: QuotaProblem, piece: Piece, cuts: Sequence[FollowUpCut]) -> object:
+    """Give what pieces of one leaf have in common that are decided about together: only their number matters."""
+    charges = problem.charges(piece.tasks)
+    alone = piece if any(cut.concerns(piece) or cut.prevented_by(piece) for cut in cuts) else None
+    return (
+        piece.workload.leaf,
+        piece.amount,
+        tier_of(piece),
+        piece.spared,
+        len(piece.tasks),
+        piece.whole,
+        charges,
+        alone,
+    )
 
 
 def _combinations(
-    problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
-) -> list[tuple[EvictionUnit, ...]]:
+    problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut]
+) -> list[tuple[Piece, ...]]:
     """Give what may be taken of an elastic workload: numbers of equal surplus tasks, or compound ones."""
-    groups: dict[object, list[EvictionUnit]] = {}
-    for unit in units:
-        if not unit.compound:
-            groups.setdefault(alike(problem, unit, cuts), []).append(unit)
+    groups: dict[object, list[Piece]] = {}
+    for piece in pieces:
+        if not piece.compound:
+            groups.setdefault(alike(problem, piece, cuts), []).append(piece)
     choices = [[tuple(group[:count]) for count in range(len(group) + 1)] for group in groups.values()]
-    found: list[tuple[EvictionUnit, ...]] = []
+    found: list[tuple[Piece, ...]] = []
     for parts in product(*choices):
-        found.append(tuple(unit for part in parts for unit in part))
+        found.append(tuple(piece for part in parts for piece in part))
         if len(found) == _MOST_COMBINATIONS:
             break
-    for unit in units:
-        if unit.compound:
-            others = tuple(t for t in units if not t.compound and set(t.tasks).isdisjoint(unit.tasks))
-            found += [(unit,), (unit, *others)] if others else [(unit,)]
+    for piece in pieces:
+        if piece.compound:
+            others = tuple(p for p in pieces if not p.compound and set(p.tasks).isdisjoint(piece.tasks))
+            found += [(piece,), (piece, *others)] if others else [(piece,)]
     return found
 
 
-def _item(problem: QuotaProblem, units: Sequence[EvictionUnit], choices: Sequence[tuple[EvictionUnit, ...]]) -> _Item:
+def _item(problem: QuotaProblem, pieces: Sequence[Piece], choices: Sequence[tuple[Piece, ...]]) -> _Item:
     options = tuple(_option(problem, choice) for choice in choices)
-    tier = max(t.tier for t in units)
-    return _Item(units[0].workload.leaf, problem.leaf_priority(units[0]), tier, options)
+    tier = max(map(tier_of, pieces))
+    return _Item(pieces[0].workload.leaf, problem.leaf_priority(pieces[0]), tier, options)
 
 
-def _option(problem: QuotaProblem, units: tuple[EvictionUnit, ...]) -> _Option:
+def _option(problem: QuotaProblem, pieces: tuple[Piece, ...]) -> _Option:
     zero = (0,) * len(problem.queues.resources)
-    amount = tuple(map(sum, zip(zero, *(t.amount for t in units), strict=True)))
-    cost = sum(map(problem.candidates.price, units))
-    tasks = (task for unit in units for task in unit.tasks)
-    binding = problem.binding(units[0].workload.leaf, amount, tasks) if units else ()
-    return _Option(units, amount, binding, sum(t.last for t in units), problem.levels(units), cost)
+    amount = tuple(map(sum, zip(zero, *(p.amount for p in pieces), strict=True)))
+    cost = sum(p.cost for p in pieces)
+    tasks = (task for piece in pieces for task in piece.tasks)
+    binding = problem.binding(pieces[0].workload.leaf, amount, tasks) if pieces else ()
+    return _Option(pieces, amount, binding, sum(p.spared for p in pieces), problem.levels(pieces), cost)
 
 
-def _has_several_groups(units: Sequence[EvictionUnit]) -> bool:
+def _has_several_groups(pieces: Sequence[Piece]) -> bool:
     """Whether parts of one workload that hold others could be combined in more ways than are looked at here."""
-    groups = Counter(t.workload.key for t in units if t.compound and not t.whole)
-    surplus = Counter(t.workload.key for t in units if not t.compound)
+    groups = Counter(p.workload.key for p in pieces if p.compound and not p.whole)
+    surplus = Counter(p.workload.key for p in pieces if not p.compound)
     return any(count > 1 for count in groups.values()) or any(2**n > _MOST_COMBINATIONS for n in surplus.values())

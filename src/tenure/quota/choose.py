@@ -1,4 +1,4 @@
-"""The choice of the eviction units that are taken from one queue that is over its max."""
+"""The choice of the eviction pieces that are taken from one queue that is over its max."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from tenure.engine.workloads import TaskState
 from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
 from tenure.quota.branch_and_bound import BranchAndBound
+from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of
 from tenure.quota.exact_selection import ExactSelection, Solve
 from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
-from tenure.quota.units import EvictionUnit, Tier, UnitCandidates, UnitPool
+from tenure.victims.pieces import Piece
 
 MOST_CUTS = 50
 """Sets that are looked at because others have follow-ups."""
@@ -27,14 +28,14 @@ class QuotaChoice:
     """
 
     problem: QuotaProblem
-    pool: UnitPool
-    units: list[EvictionUnit]
+    pool: QuotaPool
+    pieces: list[Piece]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
 
 
 def choose(
-    candidates: UnitCandidates,
+    candidates: QuotaCandidates,
     top: int,
     need: dict[int, int],
     share: Sequence[Sequence[int]],
@@ -52,7 +53,7 @@ def choose(
     top
         Number of the queue.
     need
-        By row, in the resource's own unit.
+        By row, in the resource's own piece.
     share
         Allocatable share by queue and row.
     never
@@ -67,29 +68,29 @@ def choose(
     rows = tuple(need)
     pool = candidates.pool(queues.leaves[top], rows)
     problem = QuotaProblem(candidates, top, need, never=never)
-    problem.add_budgets(pool.units)
-    units = [unit for unit in pool.units if problem.possible(unit)]
-    found = holdings(rows, units)
+    problem.add_budgets(pool.pieces)
+    pieces = [piece for piece in pool.pieces if problem.possible(piece)]
+    found = holdings(rows, pieces)
     everything = enforceable(queues, top, rows, found)
     problem.most = everything[top]
     first = enforceable(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
-    chosen = greedy(problem, units, _needed_tier(problem, found, everything)) if units else []
-    chosen, proved = _best(problem, units, chosen, solve, follow)
-    ordered = sorted(sorted(chosen, key=candidates.rank), key=lambda t: t.tier)
+    chosen = greedy(problem, pieces, _needed_tier(problem, found, everything)) if pieces else []
+    chosen, proved = _best(problem, pieces, chosen, solve, follow)
+    ordered = sorted(sorted(chosen, key=lambda p: p.rank), key=tier_of)
     return QuotaChoice(problem, pool, ordered, problem.remaining(problem.freed(chosen)), not proved)
 
 
 def _best(
     problem: QuotaProblem,
-    units: Sequence[EvictionUnit],
-    known: list[EvictionUnit],
+    pieces: Sequence[Piece],
+    known: list[Piece],
     solve: Solve | None,
     follow: Follow | None,
-) -> tuple[list[EvictionUnit], bool]:
+) -> tuple[list[Piece], bool]:
     """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
     cuts: list[FollowUpCut] = []
-    first, first_proved = _search(problem, units, known, solve, cuts)
+    first, first_proved = _search(problem, pieces, known, solve, cuts)
     chosen, proved = first, first_proved
     for _ in range(MOST_CUTS if follow is not None else 0):
         assert follow is not None
@@ -97,37 +98,37 @@ def _best(
         if needless:  # it was taken for no other reason than that nothing would follow then
             further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
         else:
-            further = [c for c in follow([t for unit in chosen for t in unit.tasks]) if c not in cuts]
+            further = [c for c in follow([t for piece in chosen for t in piece.tasks]) if c not in cuts]
         if not further:
             return (first, False) if needless else (chosen, proved)
         cuts += further
-        chosen, proved = _search(problem, units, known, solve, cuts)
+        chosen, proved = _search(problem, pieces, known, solve, cuts)
         if problem.worth(chosen)[0] > problem.worth(first)[0]:
             return first, first_proved and proved
     return (chosen, proved) if follow is None else (first, False)
 
 
-def _needless(problem: QuotaProblem, chosen: Sequence[EvictionUnit]) -> frozenset[TaskState]:
+def _needless(problem: QuotaProblem, chosen: Sequence[Piece]) -> frozenset[TaskState]:
     """Give the tasks of a set that it might leave: as little would stay over max without them, one by one."""
     freed = problem.freed(chosen)
     spare = (u for u in chosen if problem.left({r: f - u.amount[r] for r, f in freed.items()}) <= problem.left(freed))
-    return frozenset(t for unit in spare for t in unit.tasks)
+    return frozenset(t for piece in spare for t in piece.tasks)
 
 
 def _search(
     problem: QuotaProblem,
-    units: Sequence[EvictionUnit],
-    known: list[EvictionUnit],
+    pieces: Sequence[Piece],
+    known: list[Piece],
     solve: Solve | None,
     cuts: Sequence[FollowUpCut],
-) -> tuple[list[EvictionUnit], bool]:
-    """Look through few units here, and leave many to the solver."""
+) -> tuple[list[Piece], bool]:
+    """Look through few pieces here, and leave many to the solver."""
     known = known if respects(known, cuts) else []
-    search = BranchAndBound(problem, units, known, problem.candidates.session.settings.search.max_scenarios, cuts)
+    search = BranchAndBound(problem, pieces, known, problem.candidates.session.settings.search.max_scenarios, cuts)
     chosen = search.run()
     if search.finished or solve is None:
         return chosen, search.finished
-    optimum = ExactSelection(problem, units, chosen, solve, cuts)
+    optimum = ExactSelection(problem, pieces, chosen, solve, cuts)
     return optimum.run(), optimum.proved
 
 

@@ -1,6 +1,6 @@
-"""The best set of any number of units: an exact program, solved once for each thing that sets are compared by.
+"""The best set of any number of pieces: an exact program, solved once for each thing that sets are compared by.
 
-Units that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
+Pieces that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
 of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A stage whose value
 cannot be less than what is known already is not solved. Every answer is rounded, held against the rules in whole
 numbers, and compared by the exact key, so that no set is ever worse than the one that the search began with.
@@ -17,7 +17,7 @@ from math import gcd, inf
 from tenure.quota.branch_and_bound import alike
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
-from tenure.quota.units import EvictionUnit
+from tenure.victims.pieces import Piece
 
 Line = dict[int, int]
 """Coefficients by variable."""
@@ -57,15 +57,15 @@ class _Stage:
     """
 
     line: Line
-    worth: Callable[[Sequence[EvictionUnit]], int]
+    worth: Callable[[Sequence[Piece]], int]
     floor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Units that are alike, the best to take first, and their variable."""
+    """Pieces that are alike, the best to take first, and their variable."""
 
-    units: list[EvictionUnit]
+    pieces: list[Piece]
     column: int
 
 
@@ -98,8 +98,8 @@ class ExactSelection:
     def __init__(
         self,
         problem: QuotaProblem,
-        units: Sequence[EvictionUnit],
-        known: Sequence[EvictionUnit],
+        pieces: Sequence[Piece],
+        known: Sequence[Piece],
         solve: Solve,
         cuts: Sequence[FollowUpCut] = (),
     ) -> None:
@@ -110,13 +110,13 @@ class ExactSelection:
         self.value = problem.key(self.best)
         self.proved = False
         self.write = _Columns()
-        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in _bundles(problem, units, cuts)]
-        self._columns = {unit: b.column for b in self.bundles for unit in b.units}
+        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in _bundles(problem, pieces, cuts)]
+        self._columns = {piece: b.column for b in self.bundles for piece in b.pieces}
         self._need: list[int] = []
         self._beyond: list[tuple[int, int]] = []
         self._rules()
 
-    def run(self) -> list[EvictionUnit]:
+    def run(self) -> list[Piece]:
         """Solve stage by stage, and give the best set."""
         for stage in self._stages():
             if not self._settle(stage):
@@ -132,14 +132,14 @@ class ExactSelection:
         problem, write = self.problem, self.write
         bounds: dict[int, Line] = {}
         for bundle in self.bundles:
-            unit = bundle.units[0]
-            for number, held in problem.binding(unit.workload.leaf, unit.amount, unit.tasks):
+            piece = bundle.pieces[0]
+            for number, held in problem.binding(piece.workload.leaf, piece.amount, piece.tasks):
                 line = bounds.setdefault(number, {})
                 line[bundle.column] = line.get(bundle.column, 0) + held
         for number, line in sorted(bounds.items()):
             write.bound(line, high=problem.slack[number])
         for row, need in problem.need.items():
-            line = {b.column: b.units[0].amount[row] for b in self.bundles if b.units[0].amount[row]}
+            line = {b.column: b.pieces[0].amount[row] for b in self.bundles if b.pieces[0].amount[row]}
             if problem.never:
                 write.bound(line, high=need)
             missing = write.add(need, whole=False)
@@ -147,35 +147,35 @@ class ExactSelection:
             write.bound({**line, missing: 1}, low=need)
         self._overlaps()
         for cut in self.cuts:
-            instead = {self._columns[t]: -1 for t in self._columns if cut.prevented_by(t)}
-            for unit in self._columns:
-                if cut.concerns(unit) and not cut.prevented_by(unit):
-                    write.bound({**instead, self._columns[unit]: 1}, high=0)
+            instead = {self._columns[p]: -1 for p in self._columns if cut.prevented_by(p)}
+            for piece in self._columns:
+                if cut.concerns(piece) and not cut.prevented_by(piece):
+                    write.bound({**instead, self._columns[piece]: 1}, high=0)
         self._distances()
 
     def _overlaps(self) -> None:
-        """Of one workload only units that do not overlap go together."""
+        """Of one workload only pieces that do not overlap go together."""
         by_workload: dict[str, list[_Bundle]] = {}
         for bundle in self.bundles:
-            by_workload.setdefault(bundle.units[0].workload.key, []).append(bundle)
+            by_workload.setdefault(bundle.pieces[0].workload.key, []).append(bundle)
         for own in by_workload.values():
-            for compound in (b for b in own if b.units[0].compound):
-                tasks = set(compound.units[0].tasks)
+            for compound in (b for b in own if b.pieces[0].compound):
+                tasks = set(compound.pieces[0].tasks)
                 for other in own:
-                    common = sum(not tasks.isdisjoint(t.tasks) for t in other.units)
+                    common = sum(not tasks.isdisjoint(p.tasks) for p in other.pieces)
                     if common and other is not compound:
-                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.units))
+                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.pieces))
 
     def _distances(self) -> None:
         """How far each queue below the top is from the amount that it should give."""
         problem, write = self.problem, self.write
         given: dict[tuple[int, int], Line] = {}
         for bundle in self.bundles:
-            unit = bundle.units[0]
-            for queue in problem.below_top(unit.workload.leaf):
+            piece = bundle.pieces[0]
+            for queue in problem.below_top(piece.workload.leaf):
                 for row in problem.rows:
-                    if unit.amount[row]:
-                        given.setdefault((queue, row), {})[bundle.column] = unit.amount[row]
+                    if piece.amount[row]:
+                        given.setdefault((queue, row), {})[bundle.column] = piece.amount[row]
         for (queue, row), line in sorted(given.items()):
             wanted = problem.target.get(queue, {}).get(row, 0)
             most = sum(int(self.write.upper[c]) * amount for c, amount in line.items())
@@ -190,33 +190,33 @@ class ExactSelection:
         """Give what is to be made least, the most important first."""
         problem = self.problem
         over = dict(zip(self._need, (problem.weight[row] for row in problem.rows), strict=True))
-        yield _Stage(over, lambda units: problem.left(problem.freed(units)), problem.left(problem.most))
-        yield self._of(lambda unit: unit.last)
-        for level in sorted({t.workload.priority for t in self._columns}, reverse=True):
+        yield _Stage(over, lambda pieces: problem.left(problem.freed(pieces)), problem.left(problem.most))
+        yield self._of(lambda piece: piece.spared)
+        for level in sorted({p.workload.priority for p in self._columns}, reverse=True):
             yield self._of(partial(_taken_of, problem, level))
-        yield self._of(lambda unit: sum(problem.weight[row] * unit.amount[row] for row in problem.rows))
+        yield self._of(lambda piece: sum(problem.weight[row] * piece.amount[row] for row in problem.rows))
         yield _Stage(dict(self._beyond), problem.distance)
         yield from self._leaf_priorities()
         if problem.candidates.session.settings.victims == "cost":
-            yield _Stage(self._costs(), lambda units: sum(map(problem.candidates.price, units)))
-            yield self._of(lambda unit: int(unit.whole))
-            yield self._of(lambda unit: len(unit.tasks))
+            yield _Stage(self._costs(), lambda pieces: sum(p.cost for p in pieces))
+            yield self._of(lambda piece: int(piece.whole))
+            yield self._of(lambda piece: len(piece.tasks))
 
-    def _of(self, worth: Callable[[EvictionUnit], int]) -> _Stage:
-        """Give a stage that is a sum over the units; those of one bundle have the same."""
-        line = {b.column: amount for b in self.bundles if (amount := worth(b.units[0]))}
-        return _Stage(line, lambda units: sum(map(worth, units)))
+    def _of(self, worth: Callable[[Piece], int]) -> _Stage:
+        """Give a stage that is a sum over the pieces; those of one bundle have the same."""
+        line = {b.column: amount for b in self.bundles if (amount := worth(b.pieces[0]))}
+        return _Stage(line, lambda pieces: sum(map(worth, pieces)))
 
     def _leaf_priorities(self) -> Iterator[_Stage]:
         """Give whether anything is taken of queues of each priority, the highest first, until something has to be."""
         problem, of = self.problem, self.problem.leaf_priority
-        for level in sorted({of(t) for t in self._columns}, reverse=True):
+        for level in sorted({of(p) for p in self._columns}, reverse=True):
             used = self.write.add(1, whole=True)
             for bundle in self.bundles:
-                if of(bundle.units[0]) == level:
-                    self.write.bound({bundle.column: 1, used: -len(bundle.units)}, high=0)
+                if of(bundle.pieces[0]) == level:
+                    self.write.bound({bundle.column: 1, used: -len(bundle.pieces)}, high=0)
             yield _Stage({used: 1}, partial(_taken_of_queues, problem, level))
-            if any(of(t) == level for t in self.best):
+            if any(of(p) == level for p in self.best):
                 return
 
     def _costs(self) -> Line:
@@ -224,9 +224,8 @@ class ExactSelection:
         line: Line = {}
         for bundle in self.bundles:
             prices: dict[int, int] = {}
-            for unit in bundle.units:
-                price = self.problem.candidates.price(unit)
-                prices[price] = prices.get(price, 0) + 1
+            for piece in bundle.pieces:
+                prices[piece.cost] = prices.get(piece.cost, 0) + 1
             if len(prices) == 1:
                 line[bundle.column] = next(iter(prices))
                 continue
@@ -264,93 +263,90 @@ class ExactSelection:
         values = [float("nan")] * len(self.write.upper)
         chosen = set(self.best)
         for bundle in self.bundles:
-            values[bundle.column] = sum(unit in chosen for unit in bundle.units)
+            values[bundle.column] = sum(piece in chosen for piece in bundle.pieces)
         return values
 
     def _take_over(self, values: Sequence[float]) -> bool:
         """Read a solution; False if the rules forbid it after all, or it is worse than what is known."""
         chosen = list(self._read(values))
         selection = QuotaSelection(self.problem)
-        if not all(selection.try_add(unit) for unit in chosen) or not respects(chosen, self.cuts):
+        if not all(selection.try_add(piece) for piece in chosen) or not respects(chosen, self.cuts):
             return False
         value = self.problem.key(chosen)
         if value < self.value:
             self.best, self.value = chosen, value
         return True
 
-    def _read(self, values: Sequence[float]) -> Iterator[EvictionUnit]:
+    def _read(self, values: Sequence[float]) -> Iterator[Piece]:
         taken: dict[str, set[object]] = {}
-        for bundle in sorted(self.bundles, key=lambda b: not b.units[0].compound):
+        for bundle in sorted(self.bundles, key=lambda b: not b.pieces[0].compound):
             count = round(values[bundle.column])
-            own = taken.setdefault(bundle.units[0].workload.key, set())
-            free = [t for t in bundle.units if own.isdisjoint(t.tasks)] if own else bundle.units
-            for unit in free[:count]:
-                if unit.compound:
-                    own.update(unit.tasks)
-                yield unit
+            own = taken.setdefault(bundle.pieces[0].workload.key, set())
+            free = [p for p in bundle.pieces if own.isdisjoint(p.tasks)] if own else bundle.pieces
+            for piece in free[:count]:
+                if piece.compound:
+                    own.update(piece.tasks)
+                yield piece
 
     def _exchange(self) -> None:
         """Of what could stand for each other, prefer what is younger: the last word of the order."""
-        same: dict[object, list[EvictionUnit]] = {}
-        for unit in self._columns:
-            if not unit.compound:
-                price = self.problem.candidates.price(unit)
-                same.setdefault((alike(self.problem, unit, self.cuts), price), []).append(unit)
+        same: dict[object, list[Piece]] = {}
+        for piece in self._columns:
+            if not piece.compound:
+                same.setdefault((alike(self.problem, piece, self.cuts), piece.cost), []).append(piece)
         chosen = set(self.best)
-        for units in same.values():
-            own = [t for t in units if t in chosen]
-            free = [t for t in units if not any(c.compound and c.workload is t.workload for c in chosen)]
+        for pieces in same.values():
+            own = [p for p in pieces if p in chosen]
+            free = [p for p in pieces if not any(c.compound and c.workload is p.workload for c in chosen)]
             chosen.difference_update(own)
-            chosen.update(sorted(free, key=lambda t: t.age)[: len(own)])
+            chosen.update(sorted(free, key=lambda p: p.youth)[: len(own)])
         self._prefer(chosen)
 
     def _exchange_workloads(self) -> None:
         """Of elastic workloads that are alike, let that give way as another does which is younger then: the last word.
 
-        Only what goes as a whole with its surplus is exchanged here, unit by unit the rest is already.
+        Only what goes as a whole with its surplus is exchanged here, piece by piece the rest is already.
         """
-        own: dict[str, list[EvictionUnit]] = {}
-        for unit in self._columns:
-            own.setdefault(unit.workload.key, []).append(unit)
-        same: dict[object, list[list[EvictionUnit]]] = {}
-        for units in own.values():
-            if any(unit.compound for unit in units):
-                form = (*((alike(self.problem, t, self.cuts), self.problem.candidates.price(t)) for t in units),)
-                same.setdefault(form, []).append(units)
+        own: dict[str, list[Piece]] = {}
+        for piece in self._columns:
+            own.setdefault(piece.workload.key, []).append(piece)
+        same: dict[object, list[list[Piece]]] = {}
+        for pieces in own.values():
+            if any(piece.compound for piece in pieces):
+                form = (*((alike(self.problem, p, self.cuts), p.cost) for p in pieces),)
+                same.setdefault(form, []).append(pieces)
         pairs = (pair for group in same.values() for pair in combinations(group, 2))
         for one, other in islice(pairs, _MOST_EXCHANGES):
             swapped = dict(zip((*one, *other), (*other, *one), strict=True))
-            self._prefer({swapped.get(unit, unit) for unit in self.best})
+            self._prefer({swapped.get(piece, piece) for piece in self.best})
 
-    def _prefer(self, chosen: Iterable[EvictionUnit]) -> None:
+    def _prefer(self, chosen: Iterable[Piece]) -> None:
         """Take another set if it is the better one."""
-        found = sorted(chosen, key=self.problem.candidates.rank)
+        found = sorted(chosen, key=lambda p: p.rank)
         if self.problem.key(found) < self.value and respects(found, self.cuts):
             self.best, self.value = found, self.problem.key(found)
 
 
-def _taken_of(problem: QuotaProblem, level: int, unit: EvictionUnit) -> int:
-    """Give what a unit has of one priority."""
-    return problem.weighted(unit.amount) if unit.workload.priority == level else 0
+def _taken_of(problem: QuotaProblem, level: int, piece: Piece) -> int:
+    """Give what a piece has of one priority."""
+    return problem.weighted(piece.amount) if piece.workload.priority == level else 0
 
 
-def _taken_of_queues(problem: QuotaProblem, level: int, units: Sequence[EvictionUnit]) -> int:
+def _taken_of_queues(problem: QuotaProblem, level: int, pieces: Sequence[Piece]) -> int:
     """Give 1 if anything is taken of queues of one priority, else 0."""
-    return int(any(problem.leaf_priority(t) == level for t in units))
+    return int(any(problem.leaf_priority(p) == level for p in pieces))
 
 
-def _bundles(
-    problem: QuotaProblem, units: Sequence[EvictionUnit], cuts: Sequence[FollowUpCut]
-) -> Iterable[list[EvictionUnit]]:
-    """Put units together that are alike; those of a workload that could be taken in several ways by themselves."""
+def _bundles(problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut]) -> Iterable[list[Piece]]:
+    """Put pieces together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
-    for unit in units:
-        several[unit.workload.key] = several.get(unit.workload.key, 0) + 1
-    found: dict[object, list[EvictionUnit]] = {}
-    for unit in sorted(units, key=problem.candidates.rank):
-        own = unit.workload.key if several[unit.workload.key] > 1 else None
-        compound = unit if unit.compound else None
-        found.setdefault((own, compound, alike(problem, unit, cuts)), []).append(unit)
+    for piece in pieces:
+        several[piece.workload.key] = several.get(piece.workload.key, 0) + 1
+    found: dict[object, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda p: p.rank):
+        own = piece.workload.key if several[piece.workload.key] > 1 else None
+        compound = piece if piece.compound else None
+        found.setdefault((own, compound, alike(problem, piece, cuts)), []).append(piece)
     return found.values()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.quota.units import EvictionUnit
+from tenure.victims.pieces import Piece
 
 Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]
 """Says of tasks that would be evicted what would follow; nothing where nothing does."""
@@ -23,22 +23,22 @@ class FollowUpCut:
     victim: WorkloadState
     evicts: frozenset[TaskState]
 
-    def concerns(self, unit: EvictionUnit) -> bool:
-        """Whether a unit is one for which something would be evicted."""
-        return unit.workload is self.victim
+    def concerns(self, piece: Piece) -> bool:
+        """Whether a piece is one for which something would be evicted."""
+        return piece.workload is self.victim
 
-    def prevented_by(self, unit: EvictionUnit) -> bool:
-        """Whether with this unit what would be evicted next is gone already."""
-        return not self.evicts.isdisjoint(unit.tasks)
+    def prevented_by(self, piece: Piece) -> bool:
+        """Whether with this piece what would be evicted next is gone already."""
+        return not self.evicts.isdisjoint(piece.tasks)
 
     def without(self, tasks: Collection[TaskState]) -> FollowUpCut:
         """Give the cut that some tasks do not prevent: what is taken has to be needed."""
         return replace(self, evicts=self.evicts.difference(tasks))
 
 
-def respects(units: Iterable[EvictionUnit], cuts: Sequence[FollowUpCut]) -> bool:
+def respects(pieces: Iterable[Piece], cuts: Sequence[FollowUpCut]) -> bool:
     """Whether a set is none of those that are told apart."""
-    chosen = list(units) if cuts else []
+    chosen = list(pieces) if cuts else []
     return not any(
-        any(cut.concerns(t) for t in chosen) and not any(cut.prevented_by(t) for t in chosen) for cut in cuts
+        any(cut.concerns(p) for p in chosen) and not any(cut.prevented_by(p) for p in chosen) for cut in cuts
     )

@@ -1,4 +1,4 @@
-"""What a set of units has to obey, and what makes one better than another (spec: quota preemption, firing)."""
+"""What a set of pieces has to obey, and what makes one better than another (spec: quota preemption, firing)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tenure.engine.weights import resource_weights
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
-from tenure.quota.units import EvictionUnit, UnitCandidates
+from tenure.quota.candidates import QuotaCandidates
+from tenure.victims.pieces import Piece
 
 NO_QUEUE = -(2**40)
 """The priority of no queue: below any."""
@@ -41,7 +42,7 @@ class QuotaProblem:
     frees more than needed.
     """
 
-    def __init__(self, candidates: UnitCandidates, top: int, need: dict[int, int], *, never: bool) -> None:
+    def __init__(self, candidates: QuotaCandidates, top: int, need: dict[int, int], *, never: bool) -> None:
         self.candidates = candidates
         self.queues: QueueTree = candidates.session.queues
         self.top = top
@@ -59,10 +60,10 @@ class QuotaProblem:
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
         self._worth = resource_weights(candidates.session)
 
-    def add_budgets(self, units: Iterable[EvictionUnit]) -> None:
-        """Add what disruption budgets say of units; bounds that cannot bind are left out."""
+    def add_budgets(self, pieces: Iterable[Piece]) -> None:
+        """Add what disruption budgets say of pieces; bounds that cannot bind are left out."""
         budgets = self.candidates.plugins.budgets
-        tasks = list(dict.fromkeys(t for unit in units for t in unit.tasks)) if budgets.active else []
+        tasks = list(dict.fromkeys(t for piece in pieces for t in piece.tasks)) if budgets.active else []
         for row in budgets.rows(self.candidates.session, "quota", None, tasks) if tasks else ():
             if sum(row.weights.values()) > row.bound:
                 for task, weight in row.weights.items():
@@ -101,60 +102,58 @@ class QuotaProblem:
             self.names.append((queue, row))
         return number
 
-    def possible(self, unit: EvictionUnit) -> bool:
+    def possible(self, piece: Piece) -> bool:
         """Whether it could be taken if nothing else were."""
-        if self.never and any(unit.amount[row] > need for row, need in self.need.items()):
+        if self.never and any(piece.amount[row] > need for row, need in self.need.items()):
             return False
-        binding = self.binding(unit.workload.leaf, unit.amount, unit.tasks)
+        binding = self.binding(piece.workload.leaf, piece.amount, piece.tasks)
         return all(held <= self.slack[number] for number, held in binding)
 
-    def key(self, units: Iterable[EvictionUnit]) -> Key:
+    def key(self, pieces: Iterable[Piece]) -> Key:
         """Give what sets are compared by; the least is the best."""
-        chosen = list(units)
+        chosen = list(pieces)
         return (
             *self.worth(chosen),
             self.distance(chosen),
-            max((self.leaf_priority(t) for t in chosen), default=NO_QUEUE),
+            max((self.leaf_priority(p) for p in chosen), default=NO_QUEUE),
             *self.last_words(chosen),
         )
 
-    def worth(self, chosen: Sequence[EvictionUnit]) -> Worth:
+    def worth(self, chosen: Sequence[Piece]) -> Worth:
         """Give the first parts of the key: what is left over max, last resorts, what of which priority, what is freed.
 
         Priorities stand from the highest down, each with the weighted resources that are taken of it.
         """
         freed = self.freed(chosen)
-        return self.left(freed), sum(t.last for t in chosen), ordered(self.levels(chosen)), self.weighed(freed)
+        return self.left(freed), sum(p.spared for p in chosen), ordered(self.levels(chosen)), self.weighed(freed)
 
-    def freed(self, chosen: Sequence[EvictionUnit]) -> dict[int, int]:
+    def freed(self, chosen: Sequence[Piece]) -> dict[int, int]:
         """Give what a set frees, by row."""
-        return {row: sum(t.amount[row] for t in chosen) for row in self.rows}
+        return {row: sum(p.amount[row] for p in chosen) for row in self.rows}
 
     def remaining(self, freed: dict[int, int]) -> dict[int, int]:
         """Give what still has to go, by row, where anything has."""
         return {row: amount - freed[row] for row, amount in self.need.items() if amount > freed[row]}
 
-    def levels(self, chosen: Iterable[EvictionUnit]) -> Levels:
+    def levels(self, chosen: Iterable[Piece]) -> Levels:
         """Give what is taken of each priority."""
         found: Levels = Counter()
-        for unit in chosen:
-            found[unit.workload.priority] += self.weighted(unit.amount)
+        for piece in chosen:
+            found[piece.workload.priority] += self.weighted(piece.amount)
         return found
 
     def weighted(self, amount: Amount) -> int:
         """Give an amount as one number, weighted as the disruption cost does."""
         return sum(weight * held for weight, held in zip(self._worth, amount, strict=True))
 
-    def last_words(self, chosen: Sequence[EvictionUnit]) -> Key:
+    def last_words(self, chosen: Sequence[Piece]) -> Key:
         """Give the order of section 2: cost, cores, tasks, younger, name."""
-        price = sum(map(self.candidates.price, chosen))
-        mode = self.candidates.session.settings.victims
-        ages = tuple(sorted(t.age for t in chosen))
-        first: Key = (price,)
+        mode, cost = self.candidates.session.settings.victims, sum(p.cost for p in chosen)
+        first: Key = (cost,)
         if mode != "cost":
-            starts = tuple(sorted(a[0] if mode == "youngest" else -a[0] for a in ages))
-            first = (starts, price)
-        return (*first, sum(t.whole for t in chosen), sum(len(t.tasks) for t in chosen), ages)
+            first = (tuple(sorted(p.age if mode == "youngest" else -p.age for p in chosen)), cost)
+        youth = tuple(sorted(p.youth for p in chosen))
+        return (*first, sum(p.whole for p in chosen), sum(len(p.tasks) for p in chosen), youth)
 
     def left(self, freed: dict[int, int]) -> int:
         """Give what stays over max, each resource in proportion to what had to go."""
@@ -164,7 +163,7 @@ class QuotaProblem:
         """Give what is freed in the resources that are over max, in the same proportion."""
         return sum(self.weight[row] * freed[row] for row in self.rows)
 
-    def distance(self, chosen: Iterable[EvictionUnit]) -> int:
+    def distance(self, chosen: Iterable[Piece]) -> int:
         """Give how far a set is from the amounts of each queue below the top, over all levels."""
         given = self.given(chosen)
         zero = dict.fromkeys(self.rows, 0)
@@ -175,14 +174,14 @@ class QuotaProblem:
             for row in self.rows
         )
 
-    def given(self, chosen: Iterable[EvictionUnit]) -> Amounts:
+    def given(self, chosen: Iterable[Piece]) -> Amounts:
         """Give what a set takes from each queue below the top, by row."""
         given: Amounts = {}
-        for unit in chosen:
-            for queue in self.below_top(unit.workload.leaf):
+        for piece in chosen:
+            for queue in self.below_top(piece.workload.leaf):
                 own = given.setdefault(queue, dict.fromkeys(self.rows, 0))
                 for row in self.rows:
-                    own[row] += unit.amount[row]
+                    own[row] += piece.amount[row]
         return given
 
     def below_top(self, leaf: int) -> list[int]:
@@ -190,23 +189,23 @@ class QuotaProblem:
         path = self.queues.path[leaf]
         return path[: path.index(self.top)]
 
-    def leaf_priority(self, unit: EvictionUnit) -> int:
+    def leaf_priority(self, piece: Piece) -> int:
         """Give the priority of the queue that it is taken from."""
-        return self.queues.queues[unit.workload.leaf].priority
+        return self.queues.queues[piece.workload.leaf].priority
 
 
 class QuotaSelection:
     """A set while it is put together; every state of it obeys the problem's rules.
 
-    Of one workload it holds units that do not overlap: a compound one replaces those that it contains.
+    Of one workload it holds pieces that do not overlap: a compound one replaces those that it contains.
     """
 
     def __init__(self, problem: QuotaProblem) -> None:
         self.problem = problem
-        self.units: dict[EvictionUnit, None] = {}
+        self.pieces: dict[Piece, None] = {}
         self.freed = dict.fromkeys(problem.rows, 0)
         self.used: dict[int, int] = {}
-        self._parts: dict[WorkloadState, list[EvictionUnit]] = {}
+        self._parts: dict[WorkloadState, list[Piece]] = {}
 
     def remaining(self) -> dict[int, int]:
         """Give what still has to go, by row, where anything has."""
@@ -216,15 +215,15 @@ class QuotaSelection:
         """Give what may go without freeing more than needed, by row."""
         return {row: amount - self.freed[row] for row, amount in self.problem.need.items()}
 
-    def net(self, unit: EvictionUnit) -> Amount | None:
+    def net(self, piece: Piece) -> Amount | None:
         """Give what taking it would free now; None if it is taken, or part of what is."""
-        if unit in self.units:
+        if piece in self.pieces:
             return None
-        parts = self._parts.get(unit.workload)
+        parts = self._parts.get(piece.workload)
         if not parts:
-            return unit.amount
-        amount = list(unit.amount)
-        tasks = set(unit.tasks)
+            return piece.amount
+        amount = list(piece.amount)
+        tasks = set(piece.tasks)
         for part in parts:
             common = tasks.intersection(part.tasks)
             if len(common) == len(part.tasks) and len(tasks) > len(common):
@@ -233,44 +232,44 @@ class QuotaSelection:
                 return None
         return tuple(amount)
 
-    def blocked_by(self, unit: EvictionUnit, net: Amount) -> int | None:
+    def blocked_by(self, piece: Piece, net: Amount) -> int | None:
         """Give the number of the first bound that taking ``net`` more would break."""
         used, slack = self.used, self.problem.slack
-        for number, held in self._binding(unit, net):
+        for number, held in self._binding(piece, net):
             if used.get(number, 0) + held > slack[number]:
                 return number
         return None
 
-    def _binding(self, unit: EvictionUnit, net: Amount) -> Binding:
-        """Give the bounds that a unit counts against, beyond what is taken already."""
-        known = {task for part in self._parts.get(unit.workload, ()) for task in part.tasks}
-        return self.problem.binding(unit.workload.leaf, net, (t for t in unit.tasks if t not in known))
+    def _binding(self, piece: Piece, net: Amount) -> Binding:
+        """Give the bounds that a piece counts against, beyond what is taken already."""
+        known = {task for part in self._parts.get(piece.workload, ()) for task in part.tasks}
+        return self.problem.binding(piece.workload.leaf, net, (t for t in piece.tasks if t not in known))
 
-    def try_add(self, unit: EvictionUnit, within: dict[int, int] | None = None) -> bool:
-        """Add a unit if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
-        net = self.net(unit)
+    def try_add(self, piece: Piece, within: dict[int, int] | None = None) -> bool:
+        """Add a piece if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
+        net = self.net(piece)
         if net is None:
             return False
         if self.problem.never:
             within = self.within()
         if within is not None and any(net[row] > most for row, most in within.items()):
             return False
-        if self.blocked_by(unit, net) is not None:
+        if self.blocked_by(piece, net) is not None:
             return False
-        self._count(net, self._binding(unit, net), 1)
-        parts = self._parts.setdefault(unit.workload, [])
-        for part in [p for p in parts if not set(p.tasks).isdisjoint(unit.tasks)]:
+        self._count(net, self._binding(piece, net), 1)
+        parts = self._parts.setdefault(piece.workload, [])
+        for part in [p for p in parts if not set(p.tasks).isdisjoint(piece.tasks)]:
             parts.remove(part)
-            del self.units[part]
-        parts.append(unit)
-        self.units[unit] = None
+            del self.pieces[part]
+        parts.append(piece)
+        self.pieces[piece] = None
         return True
 
-    def drop(self, unit: EvictionUnit) -> None:
-        """Give a unit back, as a whole."""
-        self._parts[unit.workload].remove(unit)
-        del self.units[unit]
-        self._count(unit.amount, self.problem.binding(unit.workload.leaf, unit.amount, unit.tasks), -1)
+    def drop(self, piece: Piece) -> None:
+        """Give a piece back, as a whole."""
+        self._parts[piece.workload].remove(piece)
+        del self.pieces[piece]
+        self._count(piece.amount, self.problem.binding(piece.workload.leaf, piece.amount, piece.tasks), -1)
 
     def _count(self, amount: Amount, binding: Binding, sign: int) -> None:
         for row in self.freed:

@@ -6,11 +6,11 @@ is within its max again, so that victims which do not leave, and work that slipp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tenure.engine.cost import MICRO, cost, lost_time
+from tenure.engine.cost import MICRO
 from tenure.engine.evictions import evict_all
 from tenure.engine.nominations import withdraw
 from tenure.engine.plan import Refused
@@ -21,14 +21,14 @@ from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
+from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import QuotaChoice, choose
 from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
-from tenure.quota.units import EvictionUnit, UnitCandidates
 from tenure.quota.usage import TerminatingUsage, excess_of, used
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import held
-from tenure.victims.recording import Price, record
+from tenure.victims.pieces import Piece, held
+from tenure.victims.recording import prices, record
 from tenure.victims.state import EvictionState
 
 ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"
@@ -59,15 +59,9 @@ class QuotaRound:
         return TerminatingUsage(self.session)
 
     @cached_property
-    def _announces(self) -> bool:
-        """Whether any queue, or the node pool, has evictions announced."""
-        pool = self.session.settings.eviction_notice
-        return bool(pool) or any(q.eviction_notice is not None for q in self.queues.queues)
-
-    @cached_property
-    def candidates(self) -> UnitCandidates:
+    def candidates(self) -> QuotaCandidates:
         """What may be taken."""
-        return UnitCandidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
+        return QuotaCandidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
 
     @cached_property
     def shares(self) -> list[list[int]]:
@@ -134,23 +128,23 @@ class QuotaRound:
         need = self._need(number)
         if not need:
             return replace(report, state=FIRING)
-        choice, units = self._choose(number, need)
-        gone = self._carry_out(number, status, units)
+        choice, pieces = self._choose(number, need)
+        gone = self._carry_out(number, status, pieces)
         if choice.left:
             report = self._tell_shortfall(choice, report)
         return replace(report, state=FIRING if gone or going else STUCK)
 
-    def _choose(self, number: int, need: dict[int, int]) -> tuple[QuotaChoice, list[EvictionUnit]]:
-        """Choose the units to take; where plugins refuse some of a set, once more without those, a few times."""
+    def _choose(self, number: int, need: dict[int, int]) -> tuple[QuotaChoice, list[Piece]]:
+        """Choose the pieces to take; where plugins refuse some of a set, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
             choice = choose(
                 self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
             )
-            units = self._allowed(choice.units)
-            if len(units) == len(choice.units):
+            pieces = self._allowed(choice.pieces)
+            if len(pieces) == len(choice.pieces):
                 break
-        return choice, units
+        return choice, pieces
 
     def _tell_shortfall(self, choice: QuotaChoice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
@@ -166,9 +160,9 @@ class QuotaRound:
             exhausted=choice.exhausted,
         )
 
-    def _carry_out(self, number: int, status: QuotaStatus, units: Sequence[EvictionUnit]) -> bool:
-        """Evict units, as far as the bound of a cycle allows; gives whether anything was evicted."""
-        price = self._price(units)
+    def _carry_out(self, number: int, status: QuotaStatus, pieces: Sequence[Piece]) -> bool:
+        """Evict pieces, as far as the bound of a cycle allows; gives whether anything was evicted."""
+        price = prices(self.state, self._within_bound(pieces), "quota", None)
         if not price:
             return False
         session, tasks, reason = self.session, list(price), self._reason(number, status)
@@ -187,33 +181,26 @@ class QuotaRound:
         )
         return True
 
-    def _price(self, units: Iterable[EvictionUnit]) -> Price:
-        """Say what evicting costs, for as many units as the bound of a cycle leaves room for."""
-        price: Price = {}
-        for unit in units:
-            if self.left is not None:
-                if len(unit.tasks) > self.left:
-                    continue
-                self.left -= len(unit.tasks)
-            if self._announces or unit.workload.model.eviction_notice is not None:
-                self.state.remember(unit.workload)
-            lost = lost_time(self.session, unit.workload)
-            until = self.state.plugins.min_runtime.protected_until(self.session, "quota", -1, unit.workload)
-            for task in unit.tasks:
-                price[task] = cost(self.session, task), lost, until
-        return price
+    def _within_bound(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Give as many pieces as the bound of a cycle leaves room for."""
+        for piece in pieces:
+            if self.left is None:
+                yield piece
+            elif len(piece.tasks) <= self.left:
+                self.left -= len(piece.tasks)
+                yield piece
 
-    def _allowed(self, units: list[EvictionUnit]) -> list[EvictionUnit]:
+    def _allowed(self, pieces: list[Piece]) -> list[Piece]:
         """Leave out what plugins do not let go together with what comes before it."""
-        plugins, leaves = self.state.plugins, {unit.workload.leaf for unit in units}
+        plugins, leaves = self.state.plugins, {piece.workload.leaf for piece in pieces}
         protected = any(plugins.min_runtime.minimum(self.session, "quota", -1, leaf) for leaf in leaves)
         if not protected and not plugins.others:  # what bounds a set otherwise is known to the choice
-            return units
-        allowed: list[EvictionUnit] = []
-        waiting = [units]
+            return pieces
+        allowed: list[Piece] = []
+        waiting = [pieces]
         while waiting:
             chunk = waiting.pop()
-            tasks = [t for unit in (*allowed, *chunk) for t in unit.tasks]
+            tasks = [t for piece in (*allowed, *chunk) for t in piece.tasks]
             refusal = plugins.validate(self.session, "quota", None, tasks)
             if refusal is None:
                 allowed += chunk

@@ -54,6 +54,16 @@ class Piece:
     floor: Rank
     spared: int
 
+    @property
+    def compound(self) -> bool:
+        """Whether other choices of its workload lie within it, or beside it within a larger one."""
+        return self.group or len(self.stages) > 1
+
+    @property
+    def youth(self) -> Rank:
+        """Give what comes first of two that are equal otherwise: the younger, then the last in the order of tasks."""
+        return self.rank[-4:]
+
 
 PieceMemo = Memo[tuple[WorkloadState, bool, bool], list[Piece]]
 """Pieces by workload, whether with its core, and whether of single tasks: `singles_of` and not `pieces_of`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tenure.engine.allocation import promise
 from tenure.engine.cost import MICRO, cost, lost_time
@@ -22,7 +22,7 @@ Price = dict[TaskState, tuple[int, int, int]]
 """By task: cost in millionths of a weighted resource-second, lost time in µs, end of its minimum runtime."""
 
 
-def prices(state: EvictionState, pieces: Sequence[Piece], cause: Cause, contender: WorkloadState | None) -> Price:
+def prices(state: EvictionState, pieces: Iterable[Piece], cause: Cause, contender: WorkloadState | None) -> Price:
     """What evicting these pieces costs, before it is done."""
     session, found = state.session, {}
     beneficiary = contender.leaf if contender is not None else -1
