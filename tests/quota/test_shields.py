@@ -199,6 +199,31 @@ def test_where_a_plugin_spares_the_first_choices_others_go():
     assert sorted(s.workload for s in plan.steps) == [f"default/w{i}" for i in (2, 3, 4, 5)]
 
 
+def test_what_plugins_keep_again_and_again_is_told_as_shortfall():
+    """Nineteen may stay of twenty; the first eight that are chosen, one after the other, must not go."""
+    tree = [queue("q", max={"cpu": 38}, quota_preemption_delay=MINUTE)]
+    work = [workload(f"w{i:02}", of=spec(cpu=2), on=["n"], queue="q", running=600 + i) for i in range(20)]
+    made = fire_at_once(cluster([node("n", cpu=64)], work, tree, quota_preemption=ON, actions=("quota",)), "q")
+    scheduler = Scheduler(session_of(made))
+    scheduler.context.plugins = EvictionPlugins([Spares(*(f"w{i:02}" for i in range(8)))])
+    plan = scheduler.cycle(NOW + SECOND)
+    assert not plan.steps
+    (report,) = plan.quota
+    assert (report.state, report.shortfall) == ("stuck", {"cpu": 2000})
+    assert {b.reason for b in report.blockers} == {"spares", "search-exhausted"}
+
+
+def test_what_only_the_bound_of_a_cycle_puts_off_is_not_stuck():
+    """One may go in a cycle: it is of the first queue, and the second fires still."""
+    work = [workload(f"w{q}", of=spec(cpu=2), on=["n"], queue=q, running=600) for q in "ab"]
+    tree = [queue(name, max={"cpu": 1}, quota_preemption_delay=MINUTE) for name in "ab"]
+    most = replace(ON, max_evictions_per_cycle=1)
+    made = cluster([node("n", cpu=64)], work, tree, quota_preemption=most, actions=("quota",))
+    played = play(made, cycles=2, every=MINUTE)
+    assert [s.workload for s in played.steps] == ["default/wa"]
+    assert [report.state for report in played.quota] == ["firing", "firing"]
+
+
 class Keeps:
     """A plugin that lets nothing of one workload go."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tenure.engine.workloads import TaskState
 from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
@@ -32,6 +32,11 @@ class QuotaChoice:
     pieces: list[Piece]
     left: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
+
+    def only(self, pieces: list[Piece]) -> QuotaChoice:
+        """Give what is left of it where others than these may not go: there may be a better set."""
+        left = self.problem.remaining(self.problem.freed(pieces))
+        return replace(self, pieces=pieces, left=left, exhausted=True)
 
 
 def choose(

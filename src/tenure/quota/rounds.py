@@ -128,23 +128,23 @@ class QuotaRound:
         need = self._need(number)
         if not need:
             return replace(report, state=FIRING)
-        choice, pieces = self._choose(number, need)
-        gone = self._carry_out(number, status, pieces)
+        choice = self._choose(number, need)
+        self._carry_out(number, status, choice.pieces)
         if choice.left:
             report = self._tell_shortfall(choice, report)
-        return replace(report, state=FIRING if gone or going else STUCK)
+        return replace(report, state=FIRING if choice.pieces or going else STUCK)
 
-    def _choose(self, number: int, need: dict[int, int]) -> tuple[QuotaChoice, list[Piece]]:
+    def _choose(self, number: int, need: dict[int, int]) -> QuotaChoice:
         """Choose the pieces to take; where plugins refuse some of a set, once more without those, a few times."""
         never = self.settings.overshoot == "never"
         for _ in range(MOST_CHOICES):
             choice = choose(
                 self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
             )
-            pieces = self._allowed(choice.pieces)
-            if len(pieces) == len(choice.pieces):
-                break
-        return choice, pieces
+            allowed = self._allowed(choice.pieces)
+            if len(allowed) == len(choice.pieces):
+                return choice
+        return choice.only(allowed)
 
     def _tell_shortfall(self, choice: QuotaChoice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
@@ -160,11 +160,11 @@ class QuotaRound:
             exhausted=choice.exhausted,
         )
 
-    def _carry_out(self, number: int, status: QuotaStatus, pieces: Sequence[Piece]) -> bool:
-        """Evict pieces, as far as the bound of a cycle allows; gives whether anything was evicted."""
+    def _carry_out(self, number: int, status: QuotaStatus, pieces: Sequence[Piece]) -> None:
+        """Evict pieces, as far as the bound of a cycle allows: the others go in later cycles."""
         price = prices(self.state, self._within_bound(pieces), "quota", None)
         if not price:
-            return False
+            return
         session, tasks, reason = self.session, list(price), self._reason(number, status)
         promises = session.nodes.waiting > 0
         evict_all(session, tasks)
@@ -179,7 +179,6 @@ class QuotaRound:
         self._event(
             "fired", self.queues.queues[number].name, status.deadline, len(tasks), sum(p[0] for p in price.values())
         )
-        return True
 
     def _within_bound(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """Give as many pieces as the bound of a cycle leaves room for."""
