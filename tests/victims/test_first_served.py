@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.helpers import GPU, cluster, queue, runs, waits
+from tests.builders import cluster as built
+from tests.builders import node, spec, task, workload
 from tests.properties.contention import contended, in_groups
 
 from tenure.engine.placement import Placer
@@ -17,6 +19,7 @@ from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.node import Node
 from tenure.model.workload import TaskSpec
+from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup
@@ -184,3 +187,20 @@ def test_nothing_is_said_of_a_place_to_which_nothing_may_go():
     """It runs on, but nothing is bound to a node that is closed."""
     state = between()
     assert not said(replace(state, nodes=(replace(state.nodes[0], unschedulable=True), *state.nodes[1:])))
+
+
+def test_who_needs_a_whole_gpu_is_not_served_where_only_halves_of_two_are_left():
+    """By a sum, a half that goes and a free half of another GPU are a whole one; the contender's two tasks fit."""
+    half = spec(cpu=0, fraction=500)
+    running = [
+        workload("victim", tasks=[task("victim-0", half, on="n", devices=(0,))], running=60, priority=0),
+        workload("beside", tasks=[task("beside-0", half, on="n", devices=(0,))], running=60, preemptible=False),
+        workload("other", tasks=[task("other-0", half, on="n", devices=(1,))], running=60, preemptible=False),
+    ]
+    waiting = [
+        workload("first", of=spec(cpu=0, gpu=1), priority=99, age=10),
+        workload("contender", tasks=2, of=half, priority=50),
+    ]
+    state = built([node("n", gpu=2)], [*running, *waiting], actions=("allocate", "preempt"))
+    assert served_instead(state) is None
+    assert [(s.action, s.workload) for s in play(state).steps if s.action == "evict"] == [("evict", "default/victim")]
