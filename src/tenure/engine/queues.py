@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import add, sub
+from typing import TypeVar
 
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import UNLIMITED
@@ -12,6 +13,8 @@ from tenure.model.queue import Queue
 
 Amount = tuple[int, ...]
 """An amount by row of the node table, devices counted in milli-GPU."""
+
+Setting = TypeVar("Setting")
 
 MOST_PAIRS = 1 << 15
 """Pairs of leaves of which it is remembered where they meet."""
@@ -25,8 +28,10 @@ class QueueTree:
     preemptible) and ``pending``, each an `Amount` that includes everything below. ``path`` leads from a queue up to
     its top-level queue; ``leaves`` are those below a queue, of a leaf itself. ``under_notice`` is, by queue, what tasks
     with an eviction notice still hold. ``versions`` has for each queue a number that is a new one after every change of
-    what it holds, and the old one again once that is undone. ``own_modes``: some queue has a mode of minimum runtime of
-    its own; ``patient_causes`` are those for which some queue has a rule of patience.
+    what it holds, and the old one again once that is undone. ``reclaim_min_runtime``,
+    ``preempt_min_runtime`` and ``min_runtime_mode`` have for each queue what it sets, or the first on its way up that
+    does, None where none does; ``own_minimum`` and ``own_modes`` say whether any queue sets a minimum, or a mode.
+    ``patient_causes`` are those for which some queue has a rule of patience.
     """
 
     def __init__(self, queues: list[Queue], resources: list[str], journal: Journal) -> None:
@@ -44,7 +49,11 @@ class QueueTree:
         self.leaves = self._leaves()
         self.maximum = [tuple(q.max.get(r, UNLIMITED) for r in resources) for q in self.queues]
         self.guaranteed = self._guaranteed()
-        self.own_modes = any(q.min_runtime_mode is not None for q in self.queues)
+        self.reclaim_min_runtime = _inherited(self.parent, [q.reclaim_min_runtime for q in self.queues])
+        self.preempt_min_runtime = _inherited(self.parent, [q.preempt_min_runtime for q in self.queues])
+        self.min_runtime_mode = _inherited(self.parent, [q.min_runtime_mode for q in self.queues])
+        self.own_minimum = any(self.reclaim_min_runtime) or any(self.preempt_min_runtime)
+        self.own_modes = any(self.min_runtime_mode)
         self.patient_causes = frozenset(cause for q in self.queues for cause in q.patience)
         self.limited = [any(m < UNLIMITED for p in self.path[q] for m in self.maximum[p]) for q in range(count)]
         self.allocated: list[Amount] = [zero] * count
@@ -241,3 +250,11 @@ class QueueTree:
                     return False
                 held = True
         return held
+
+
+def _inherited(parents: Sequence[int], own: Sequence[Setting]) -> list[Setting]:
+    """Give by queue the first value that is set on its way up; parents come before children."""
+    found: list[Setting] = []
+    for parent, value in zip(parents, own, strict=True):
+        found.append(found[parent] if value is None and parent >= 0 else value)
+    return found

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.shields.min_runtime import clock, resolve
+from tenure.shields.min_runtime import any_minimum, clock, resolve
 
 
 class Contention:
@@ -20,12 +20,7 @@ class Contention:
         self.waiting = Counter(w.leaf for w in session.waiting.all()) if waiting is None else waiting
         self._below: dict[int, dict[int, int]] | None = None
         self._least: dict[tuple[int, bool], int] = {}
-        settings, queues = session.settings, session.queues.queues
-        self._none_set = not (
-            settings.preempt_min_runtime
-            or settings.reclaim_min_runtime
-            or any(q.preempt_min_runtime or q.reclaim_min_runtime for q in queues)
-        )
+        self._none_set = not any_minimum(session.settings, session.queues)
 
     def protected(self, victim: WorkloadState) -> bool:
         """Whether minimum runtime protects a workload against all contenders.

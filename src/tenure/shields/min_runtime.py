@@ -34,18 +34,22 @@ def resolve(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: in
     victim
         Leaf queue of the workload.
     """
-    if cause not in settings.min_runtime.applies_to or mode_of(settings, queues, cause, victim) == "price":
+    if cause not in settings.min_runtime.applies_to or not any_minimum(settings, queues):
         return 0
-    name, start = _where(settings, queues, cause, beneficiary, victim)
-    return _first_set(queues, queues.path[start], name, getattr(settings, name))
+    if mode_of(settings, queues, cause, victim) == "price":
+        return 0
+    if cause == "preempt" or (beneficiary == victim and cause != "quota"):
+        return _of_queue(settings, queues, victim, preempt=True)
+    meets = settings.min_runtime.method == "lca" and beneficiary >= 0 and cause != "quota"
+    start = queues.meeting(beneficiary, victim)[1] if meets else victim
+    return _of_queue(settings, queues, start, preempt=False)
 
 
 def mode_of(settings: Settings, queues: QueueTree, cause: Cause, victim: int) -> MinRuntimeMode:
     """Give what minimum runtime does for a workload of leaf ``victim``: its queue's mode, else the node pool's."""
-    for queue in queues.path[victim] if queues.own_modes else ():
-        mode = queues.queues[queue].min_runtime_mode
-        if mode is not None:
-            return mode
+    own = queues.min_runtime_mode[victim]
+    if own is not None:
+        return own
     modes = settings.min_runtime.mode
     return modes.get(cause, "shield") if isinstance(modes, dict) else modes
 
@@ -65,33 +69,20 @@ def longest_minimum(settings: Settings, queues: QueueTree, leaf: int, mode: MinR
     longest = 0
     for cause in settings.min_runtime.applies_to:
         if mode_of(settings, queues, cause, leaf) == mode:
-            name = "preempt_min_runtime" if cause == "preempt" else "reclaim_min_runtime"
-            longest = max(longest, _first_set(queues, queues.path[leaf], name, getattr(settings, name)))
+            longest = max(longest, _of_queue(settings, queues, leaf, preempt=cause == "preempt"))
     return longest
 
 
 def any_minimum(settings: Settings, queues: QueueTree) -> bool:
     """Whether the node pool or a queue has a minimum runtime at all."""
-    own = any(q.reclaim_min_runtime or q.preempt_min_runtime for q in queues.queues)
-    return own or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
+    return queues.own_minimum or bool(settings.reclaim_min_runtime or settings.preempt_min_runtime)
 
 
-def _where(settings: Settings, queues: QueueTree, cause: Cause, beneficiary: int, victim: int) -> tuple[str, int]:
-    """Give which of the two settings holds, and the queue from which upwards it is looked for."""
-    if cause == "preempt" or (beneficiary == victim and cause != "quota"):
-        return "preempt_min_runtime", victim
-    if settings.min_runtime.method == "lca" and beneficiary >= 0 and cause != "quota":
-        return "reclaim_min_runtime", queues.meeting(beneficiary, victim)[1]
-    return "reclaim_min_runtime", victim
-
-
-def _first_set(queues: QueueTree, path: Sequence[int], name: str, pool: int) -> int:
-    """Give the first value that is set on a way up, else the node pool's; an explicit 0 is set."""
-    for queue in path:
-        value: int | None = getattr(queues.queues[queue], name)
-        if value is not None:
-            return value
-    return pool
+def _of_queue(settings: Settings, queues: QueueTree, queue: int, *, preempt: bool) -> int:
+    """Give the value that a queue has, or inherits, else the node pool's; an explicit 0 is set."""
+    own = (queues.preempt_min_runtime if preempt else queues.reclaim_min_runtime)[queue]
+    pool = settings.preempt_min_runtime if preempt else settings.reclaim_min_runtime
+    return pool if own is None else own
 
 
 def clock(session: Session, victim: WorkloadState) -> int | None:
@@ -120,25 +111,10 @@ class MinRuntimeShield:
 
     def __init__(self) -> None:
         self.brief = False
-        self._of: tuple[Settings, QueueTree] | None = None
-        self._anywhere = False
-        self._known: dict[tuple[str, int], int] = {}
 
     def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:
-        """Give what `resolve` does, which does not change while settings and queues are the same."""
-        settings, queues = session.settings, session.queues
-        if self._of is None or self._of[0] is not settings or self._of[1] is not queues:
-            self._of, self._known = (settings, queues), {}
-            self._anywhere = any_minimum(settings, queues)
-        if not self._anywhere or cause not in settings.min_runtime.applies_to:
-            return 0
-        if mode_of(settings, queues, cause, leaf) == "price":
-            return 0
-        name, start = key = _where(settings, queues, cause, beneficiary, leaf)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _first_set(queues, queues.path[start], name, getattr(settings, name))
-        return found
+        """Give the minimum runtime, in µs, that holds for a workload of a leaf, see `resolve`."""
+        return resolve(session.settings, session.queues, cause, beneficiary, leaf)
 
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
         """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
