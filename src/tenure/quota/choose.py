@@ -11,7 +11,7 @@ from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, hol
 from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of
 from tenure.quota.exact_selection import ExactSelection, Solve
-from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
+from tenure.quota.follow_up_cuts import Follow, FollowUpCut, no_follow_ups, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
 from tenure.victims.pieces import Piece
@@ -47,7 +47,7 @@ def choose(
     *,
     never: bool,
     solve: Solve | None = None,
-    follow: Follow | None = None,
+    follow: Follow = no_follow_ups,
 ) -> QuotaChoice:
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 
@@ -66,7 +66,7 @@ def choose(
     solve
         The solver for what is too large to be looked through; without one such a set may not be the best.
     follow
-        What would follow if tasks were evicted; without it nothing does.
+        What would follow if tasks were evicted.
     """
     session = candidates.session
     queues = session.queues
@@ -91,14 +91,12 @@ def _best(
     pieces: Sequence[Piece],
     known: list[Piece],
     solve: Solve | None,
-    follow: Follow | None,
+    follow: Follow,
 ) -> tuple[list[Piece], bool]:
     """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
     cuts: list[FollowUpCut] = []
-    first, first_proved = _search(problem, pieces, known, solve, cuts)
-    chosen, proved = first, first_proved
-    for _ in range(MOST_CUTS if follow is not None else 0):
-        assert follow is not None
+    first, first_proved = chosen, proved = _search(problem, pieces, known, solve, cuts)
+    for _ in range(MOST_CUTS):
         needless = _needless(problem, chosen)
         if needless:  # it was taken for no other reason than that nothing would follow then
             further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
@@ -110,7 +108,7 @@ def _best(
         chosen, proved = _search(problem, pieces, known, solve, cuts)
         if problem.worth(chosen)[0] > problem.worth(first)[0]:
             return first, first_proved and proved
-    return (chosen, proved) if follow is None else (first, False)
+    return first, False
 
 
 def _needless(problem: QuotaProblem, chosen: Sequence[Piece]) -> frozenset[TaskState]:

@@ -41,7 +41,7 @@ MOST_CHOICES = 8
 class QuotaRound:
     """The work of one cycle."""
 
-    def __init__(self, state: EvictionState, solve: Solve | None = None, follow: Follow | None = None) -> None:
+    def __init__(self, state: EvictionState, solve: Solve | None, follow: Follow) -> None:
         self.state = state
         self.solve = solve
         self.follow = follow
