@@ -179,12 +179,9 @@ class GreedySets:
         for piece in self.pool.at(node):
             if self._out(piece):
                 continue
-            if any(p.workload is piece.workload for p in found):
-                if not piece.whole and not piece.group:
-                    pass
-                else:
-                    found = [p for p in found if p.workload is not piece.workload]
-                    more = _sum(found, node)
+            if (piece.whole or piece.group) and any(p.workload is piece.workload for p in found):
+                found = [p for p in found if p.workload is not piece.workload]
+                more = _sum(found, node)
             amounts = next(a for n, a in piece.frees if n == node)
             found.append(piece)
             more = amounts if more is None else tuple(map(add, more, amounts))
