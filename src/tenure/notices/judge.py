@@ -17,7 +17,7 @@ from tenure.requeue.rules import RequeueRules
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece, pieces_of
 from tenure.victims.recording import Price, prices
 from tenure.victims.room_bounds import RoomDemand
@@ -144,9 +144,8 @@ class NoticeJudge:
     def play(self, group: NoticeGroup, pieces: Sequence[Piece], *, keep: bool = False) -> AcceptedSet | Refusal:
         """Play a set through for a group's contender."""
         assert group.contender is not None
-        dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
-        dry_runs.consequences = self.state.aftermath
-        return dry_runs.play(group.contender, pieces, self._rules(group, pieces), keep=keep)
+        rules = self._rules(group, pieces)
+        return self.state.dry_runs(self.shares).play(group.contender, pieces, rules, keep=keep)
 
     def _begun(self, group: NoticeGroup) -> list[TaskState]:
         """Give what is left of cores of which the rest was evicted with them, and that will not be whole again.

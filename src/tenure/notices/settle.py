@@ -23,7 +23,7 @@ from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import pieces_of
 from tenure.victims.recording import Price, prices, write_placed
 from tenure.victims.room_bounds import RoomDemand
@@ -160,9 +160,7 @@ class _Settling:
             return False
         if not RoomDemand(self.session, contender.step).met(()):
             return True
-        dry_runs = DryRuns(
-            self.session, self.state.placer, self.state.fairness.now(), self.state.plugins, self.state.endings
-        )
+        dry_runs = self.state.dry_runs(self.state.fairness.now())
         return not isinstance(dry_runs.play(contender, (), ConsolidateRules(self.session, contender)), AcceptedSet)
 
     # -- withdrawing --------------------------------------------------------------------------------------------------

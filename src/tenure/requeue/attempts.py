@@ -18,7 +18,7 @@ from tenure.requeue.memory import SearchPosition
 from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.state import EvictionState
@@ -41,8 +41,7 @@ class RequeueAttempts:
         self.state = state
         self.session = state.session
         self.shares = shares
-        self.dry_runs = DryRuns(state.session, state.placer, shares, state.plugins, state.endings)
-        self.dry_runs.steady, self.dry_runs.consequences = True, state.aftermath
+        self.dry_runs = state.dry_runs(shares)
         self.commits = RequeueCommits(state, self.dry_runs, outcome)
         self.cut: SearchPosition | None = None
         self._refusals: dict[tuple[str, str], Refusal] = {}

@@ -158,8 +158,8 @@ class DryRuns:
     known before it holds again.
 
     ``ahead``: tasks that others got before the contender, in the last set in which it got no place; ``back``: the
-    victims among these others, in their order. ``steady``: nothing changes on the session between two plays but by
-    what a play carried out, and in the leaves that are told to have ``changed``.
+    victims among these others, in their order. Nothing changes on the session between two plays but by what a play
+    carried out, and in the leaves that are told to have ``changed``.
     """
 
     def __init__(
@@ -169,14 +169,14 @@ class DryRuns:
         shares: CurrentShares,
         plugins: EvictionPlugins,
         endings: ExpectedReleases | None = None,
+        consequences: Consequences | None = None,
     ) -> None:
         self.session = session
         self.placer = placer
         self.shares = shares
         self.plugins = plugins
         self.endings = endings
-        self.consequences: Consequences | None = None
-        self.steady = False
+        self.consequences = consequences
         self.ahead = 0
         self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
@@ -292,7 +292,7 @@ class DryRuns:
                 self.session.journal.set(victim, "queued_at", self.session.now)
         step = contender.step
         stages = in_stages(self.session, pieces, step.amount)
-        before = self._order_before() if self.steady else None
+        before = self._order_before()
         if stages and (refusal := self._ask(stages, victims, rules, owed, contender, before)) is not None:
             return refusal
         barred = held_back(self.session, contender, step)

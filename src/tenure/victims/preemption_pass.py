@@ -88,9 +88,7 @@ class PreemptionPass:
     @cached_property
     def dry_runs(self) -> DryRuns:
         """Plays sets through."""
-        dry_runs = DryRuns(self.session, self.state.placer, self.shares, self.state.plugins, self.state.endings)
-        dry_runs.steady, dry_runs.consequences = True, self.state.aftermath
-        return dry_runs
+        return self.state.dry_runs(self.shares)
 
     def run(self) -> None:
         """Help the contenders that evictions of this cause can help."""

@@ -19,7 +19,7 @@ from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.dry_run import Consequences
+from tenure.victims.dry_run import Consequences, DryRuns
 from tenure.victims.pieces import PieceMemo, core_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
@@ -115,6 +115,10 @@ class EvictionState:
     def __post_init__(self) -> None:
         """Begin with nothing known of the order."""
         self.in_order = Memo(partial(in_order, self.session), lambda _: self.session.epoch)
+
+    def dry_runs(self, shares: CurrentShares) -> DryRuns:
+        """Give what plays sets through on the session, while nothing else changes it."""
+        return DryRuns(self.session, self.placer, shares, self.plugins, self.endings, self.aftermath)
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
