@@ -18,7 +18,7 @@ from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.asked import overdue
 from tenure.victims.pieces import Piece
-from tenure.victims.rules import EachPartAlone, Inside
+from tenure.victims.rules import EachPartAlone
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 
@@ -91,10 +91,6 @@ class RequeueRules(EachPartAlone):
         names = [self.session.queues.queues[q].name for q in (mine, theirs)]
         text = f"with {victim.key} gone, queue {names[0]} would not be ahead of queue {names[1]}"
         return Refusal(DESERVING, text, about=victim.key)
-
-    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002  the protocol's
-        """Give no queue: sets are few here, and each is asked about as a whole."""
-        return -1
 
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether guarantees that a core carried its queue below are served again."""

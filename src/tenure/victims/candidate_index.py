@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, heapreplace
-from itertools import islice
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -33,10 +32,6 @@ class CandidateIndex:
         """Whether all candidates of a leaf have one priority, so that the cheapest is the first."""
         leaf_candidates = self._candidate_leaves.get(leaf)
         return leaf_candidates is not None and leaf_candidates.uniform
-
-    def first(self, count: int) -> list[Piece]:
-        """Give the first pieces in order."""
-        return list(islice(filter(self.usable, self.candidates.all()), count))
 
     def ordered(self) -> Iterator[Piece]:
         """Give all pieces in order."""

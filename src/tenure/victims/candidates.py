@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import takewhile
 
 import numpy as np
 
@@ -76,10 +76,6 @@ class VictimCandidates:
             if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
                 return None
         return best
-
-    def beginning(self, count: int, without: Collection[WorkloadState]) -> Iterator[Piece]:
-        """Give the first pieces in order, but those of some workloads."""
-        return islice((p for p in self.all() if p.workload not in without), count)
 
     def all(self) -> Iterator[Piece]:
         """Give all pieces in order, see `in_order`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from tenure.engine.cost import MICRO
 from tenure.engine.plan import Reason
@@ -41,7 +42,8 @@ def considered_of(candidates: VictimCandidates, found: SearchResult, chosen: Seq
     held = f", {_count(shields, 'other')} {'was' if shields == 1 else 'were'} shielded" if shields else ""
     if chosen is None:
         return text + held
-    others = candidates.beginning(NAMED, {p.workload for p in chosen})
+    gone = {p.workload for p in chosen}
+    others = islice((p for p in candidates.all() if p.workload not in gone), NAMED)
     named = [f"{p.workload.key} (priority {p.workload.priority}) at {weighted_hours(p.cost / MICRO)}" for p in others]
     until = [f"{w.key} by {r.shield} until {format_time(r.until)}" for w, r in candidates.refused if r.until]
     text += f" (not taken, priced one by one, though one may not make room: {', '.join(named)})" if named else ""

@@ -133,11 +133,15 @@ class ReclaimEligibility:
 
 
 class EachPartAlone:
-    """The rule of causes that look at each part of a workload by itself, whatever it holds."""
+    """The rules of causes that look at each part of a workload by itself, whatever it holds and whatever else goes."""
 
     def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
         """Nothing goes along."""
         return False
+
+    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
+        """Give no queue: what is refused here may be part of another set."""
+        return -1
 
 
 class PreemptRules(EachPartAlone):
@@ -174,10 +178,6 @@ class PreemptRules(EachPartAlone):
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Nothing is ever owed."""
         return not owed
-
-    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
-        """Nothing that is taken inside one leaf changes what else may be."""
-        return -1
 
     def why(self, victim: WorkloadState) -> str:
         """Compare the priorities."""

@@ -185,7 +185,7 @@ class VictimSearch:
         among = self.candidates.all() if allowed is None else filter(allowed, self.candidates.all())
         if self.candidates.beyond is not None or len(list(islice(among, EXACT + 1))) > EXACT:
             self.pool = CandidateIndex(self.session, self.candidates, self.usable.could_serve)
-        self.few = self.pool.first(EXACT + 1)
+        self.few = list(islice(self.pool.ordered(), EXACT + 1))
         beyond = self.candidates.beyond is not None
         self.many = len(self.few) > EXACT or beyond
         return bool(self.few) and (beyond or self.need.met_by_all(self.candidates.freed(self.session.nodes)))
