@@ -12,6 +12,7 @@ from tenure.engine.survival import survival
 from tenure.explanation.idle_causes import idle_causes
 from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
+from tenure.explanation.safety import safety
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.duration import format_duration, format_time
 from tenure.model.problems import InputProblem, InvalidInputError, nearest
@@ -127,13 +128,16 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
     if placed:
         since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
         headline = f"it runs{since} in queue {after.queue or 'default'}"
+        refused = [r for r in played.refused if key in r.workload.split(", ")]
+        prospects = EvictionProspects(played.after)
         held = (
             *_told(played, after),
             *_unprotected(played, key),
             *_eligible(played, key),
             *_likely_to_end(played, after),
             *_settling(played, key),
-            *(_held(r) for r in played.refused if key in r.workload.split(", ")),
+            *(_held(r) for r in refused),
+            *safety(prospects, key, played.quota, {r.message for r in refused}),
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return _apart(after, evictions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +10,8 @@ from functools import cached_property
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
 from tenure.engine.placement import may_move
+from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -70,6 +72,31 @@ class EvictionProspects:
         return rules.contender_may() is None and any(
             rules.concerns(w) and self._passes(rules, waiting, w) for w in running if w is not waiting
         )
+
+    def running(self, workload: str) -> WorkloadState | None:
+        """Give a workload, if it holds room in a queue."""
+        found = self._context.session.workloads.get(workload)
+        return found if found is not None and found.leaf >= 0 and found.occupied() else None
+
+    def held_back(self, cause: Cause, running: WorkloadState) -> Refusal | None:
+        """Give what keeps a cause from evicting a workload that runs, whatever that would be for."""
+        return self._context.evicting().plugins.filter(self._context.session, cause, None, running)
+
+    def minimum_runtimes_end(self, running: WorkloadState) -> list[int]:
+        """Give when its minimum runtime ends or ended, in µs, against reclaim by each other leaf; soonest first."""
+        session, shield = self._context.session, self._context.evicting().plugins.min_runtime
+        others = (leaf for leaf, is_leaf in enumerate(session.queues.leaf) if is_leaf and leaf != running.leaf)
+        return sorted({shield.protected_until(session, "reclaim", leaf, running) for leaf in others})
+
+    @property
+    def session(self) -> Session:
+        """The cluster as a session."""
+        return self._context.session
+
+    @property
+    def shared_rows(self) -> Sequence[int]:
+        """The resources, by row of amounts, that shares look at."""
+        return self._shares.rows
 
     def _waiting(self, workload: str) -> WorkloadState | None:
         """Give a workload, if it waits for something that this scheduler places."""

@@ -1,0 +1,154 @@
+"""How safe a workload that runs is: what protects it from which cause and until when, and what may evict it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from tenure.engine.plan import Reason
+from tenure.engine.queues import QueueTree
+from tenure.engine.quota_state import QuotaState
+from tenure.engine.refusal import Refusal
+from tenure.engine.workloads import WorkloadState
+from tenure.explanation.prospects import EvictionProspects
+from tenure.model.duration import format_time
+from tenure.model.modes import mode_of
+from tenure.model.readable import amount_with_unit, bare_quantity
+from tenure.model.settings import Cause, Settings
+from tenure.shields.min_runtime import SHIELD as MIN_RUNTIME
+from tenure.shields.opt_out import ORIGINATOR, ends_at, latest, spared
+from tenure.shields.policy import disabled
+from tenure.shields.preemptibility import preemptibility
+from tenure.victims.pieces import held
+
+CAUSES: Final[tuple[Cause, ...]] = ("reclaim", "preempt", "requeue", "quota")
+"""Causes that take room away and give no other place for it."""
+
+
+def safety(
+    prospects: EvictionProspects, workload: str, quota: Sequence[QuotaState], said: Collection[str] = ()
+) -> Iterator[Reason]:
+    """Say of a workload (namespace/name) that runs how safe it is from the causes that are enforced.
+
+    What a single contender would make of it is not asked, nor whether there is one.
+
+    Parameters
+    ----------
+    prospects
+        Of the cluster after its cycle.
+    workload
+        Its key. Of one that holds no room in a queue nothing is said.
+    quota
+        The queues that are over their max.
+    said
+        Messages of refusals that are told already.
+    """
+    running = prospects.running(workload)
+    if running is None:
+        return
+    session = prospects.session
+    if never := preemptibility(running) or disabled(session.queues, running.leaf):
+        yield _protected(CAUSES, never, "no cause evicts it")
+        return
+    if asking := [t for t in running.tasks if t.node >= 0 and spared(session, t)]:
+        ends = latest if any(t.model.role == ORIGINATOR for t in asking) else ends_at
+        until = format_time(ends(session, running))
+        text = f"it is spared, at the longest until {until}: it is evicted only where nothing else helps"
+        yield Reason("Spared", text, {"until": until})
+    open_to, refused = _asked(prospects, running, _acting(session.settings, quota))
+    for refusal, causes in refused.items():
+        if refusal.message not in said:
+            yield _protected(causes, refusal, f"from {' and '.join(causes)}")
+    if any(refusal.core_only for refusal in refused) and (surplus := _surplus(running)):
+        text = f"{surplus} of its tasks run beyond its minimum, which that does not protect"
+        yield Reason("MayGiveWay", text, {"tasks": surplus})
+    if "reclaim" in open_to and sum(session.queues.leaf) > 1:
+        yield _reclaim(session.queues, running, held(session, [t for t in running.tasks if t.node >= 0]), prospects)
+    if "preempt" in open_to:
+        queue = session.queues.queues[running.leaf].name
+        text = f"a workload of queue {queue} with a priority above {running.priority} may preempt it"
+        yield Reason("MayGiveWay", text, {"cause": "preempt", "priority": running.priority})
+    if "quota" in open_to:
+        yield from (_quota(state) for state in _above(session.queues, running, quota))
+
+
+def _acting(settings: Settings, quota: Sequence[QuotaState]) -> list[Cause]:
+    """Give the causes that evict on this cluster; a lowered quota does where a queue is over its max."""
+    acting = [c for c in CAUSES if c in settings.actions and mode_of(settings, c) == "enforce"]
+    return [c for c in acting if c != "quota" or quota]
+
+
+def _asked(
+    prospects: EvictionProspects, running: WorkloadState, causes: Sequence[Cause]
+) -> tuple[list[Cause], dict[Refusal, list[Cause]]]:
+    """Ask the shields of each cause: give the causes that nothing holds back, and the others by what does."""
+    open_to: list[Cause] = []
+    refused: dict[Refusal, list[Cause]] = {}
+    for cause in causes:
+        refusal = prospects.held_back(cause, running)
+        if cause == "reclaim" and (refusal is None or refusal.shield == MIN_RUNTIME):
+            refusal = _by_other_queue(prospects, running, refusal)
+        if refusal is None:
+            open_to.append(cause)
+        else:
+            refused.setdefault(refusal, []).append(cause)
+    return open_to, refused
+
+
+def _by_other_queue(prospects: EvictionProspects, running: WorkloadState, refusal: Refusal | None) -> Refusal | None:
+    """Give how minimum runtime holds reclaim back where that depends on which queue takes: the shortest, if any."""
+    ends = prospects.minimum_runtimes_end(running)
+    if len(ends) <= 1:
+        return refusal
+    if ends[0] <= prospects.session.now:
+        return None
+    text = f"its minimum runtime protects it until {format_time(ends[0])}, and from some queues longer"
+    return Refusal(MIN_RUNTIME, text, ends[0], core_only=True)
+
+
+def _surplus(running: WorkloadState) -> int:
+    return sum(max(0, sum(t.active for t in leaf.tasks) - leaf.minimum) for leaf in running.root.leaves())
+
+
+def _protected(causes: Sequence[Cause], refusal: Refusal, scope: str) -> Reason:
+    numbers = {
+        "causes": list(causes), "shield": refusal.shield,
+        "until": None if refusal.until is None else format_time(refusal.until),
+    }  # fmt: skip
+    return Reason("Protected", f"{scope}: {refusal.message}", numbers)
+
+
+def _reclaim(queues: QueueTree, running: WorkloadState, amount: Sequence[int], prospects: EvictionProspects) -> Reason:
+    """Say whether reclaim may take from its leaf: only what that holds beyond its guaranteed."""
+    leaf, name = running.leaf, queues.queues[running.leaf].name
+    rows = [row for row in prospects.shared_rows if amount[row]]
+    guaranteed = queues.guaranteed[leaf]
+    beyond = [row for row in rows if queues.allocated[leaf][row] > max(0, guaranteed[row])]
+    told = ", ".join(_standing(queues, leaf, row) for row in beyond or rows)
+    numbers = {"queue": name, "resources": [queues.resources[row] for row in beyond]}
+    if not beyond:
+        text = f"from reclaim: queue {name} is within its guaranteed: {told}"
+        return Reason("Protected", text, {"causes": ["reclaim"], "shield": "guaranteed", "until": None})
+    text = f"reclaim may evict it for a queue that is owed room: queue {name} holds {told}"
+    ends = prospects.minimum_runtimes_end(running)[-1:]
+    if ends and ends[0] > prospects.session.now:
+        text += f"; from some queues its minimum runtime protects it until {format_time(ends[0])}"
+    return Reason("MayGiveWay", text, {"cause": "reclaim", **numbers})
+
+
+def _standing(queues: QueueTree, leaf: int, row: int) -> str:
+    resource, floor = queues.resources[row], queues.guaranteed[leaf][row]
+    due = f"guaranteed {bare_quantity(floor, resource)}" if floor > 0 else "none of it guaranteed"
+    return f"{amount_with_unit(queues.allocated[leaf][row], resource)} ({due})"
+
+
+def _above(queues: QueueTree, running: WorkloadState, quota: Sequence[QuotaState]) -> list[QuotaState]:
+    names = {queues.queues[queue].name for queue in queues.path[running.leaf]}
+    return [state for state in quota if state.queue in names]
+
+
+def _quota(state: QuotaState) -> Reason:
+    over = ", ".join(amount_with_unit(amount, resource) for resource, amount in sorted(state.over.items()))
+    until = format_time(state.deadline)
+    text = f"from {until} on quota may evict it: queue {state.queue} is {over} over its maximum"
+    return Reason("MayGiveWay", text, {"cause": "quota", "queue": state.queue, "from": until})
