@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 from tests.builders import NOW, SECOND, bound, cluster, node, spec, task, workload
+from tests.effort import tries
+from tests.properties.strategies import clusters
 
 from tenure.cycle import Scheduler
+from tenure.engine import nodes
+from tenure.engine.nodes import THEN
 from tenure.engine.snapshot import session_of
 from tenure.model.selectors import (
     Affinity,
@@ -143,3 +148,19 @@ def test_counts_of_terms_are_kept_when_more_come_and_are_short():
     ]
     arrays = (terms.match, terms.hold, terms.leaving)
     assert sum(array[:, 0].nbytes for array in arrays) <= 24 * len(nodes)
+
+
+@given(clusters(crowded=True))
+@settings(max_examples=tries(30, 1000))
+def test_one_node_admits_a_task_as_it_does_among_all(cluster):
+    """Now and then; and where something there keeps a task off, no look at all nodes lets it in."""
+    session = session_of(cluster)
+    Scheduler(session).cycle(cluster.now)
+    for state in session.workloads.values():
+        for waiting in (t for t in state.tasks if t.terms is not None):
+            masks = session.terms.masks(waiting.terms)
+            for place in range(len(session.nodes)):
+                assert [session.terms.admits(waiting.terms, place, view) for view in (nodes.NOW, THEN)] == [
+                    bool(mask[place]) for mask in masks
+                ]
+                assert not (masks[1][place] and session.terms.keeps_off(waiting.terms, place, THEN))

@@ -38,6 +38,7 @@ class NodeLabels:
         self._having: dict[str, Mask] = {}
         self._pairs: dict[tuple[str, str], Mask] = {}
         self._domains: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
+        self._together: dict[tuple[str, int], NDArray[np.int64]] = {}
         self._numbers: dict[str, tuple[NDArray[np.int64], Mask]] = {}
         self._places = {node.name: place for place, node in enumerate(nodes)}
         self._nowhere = np.zeros(len(nodes), bool)
@@ -83,6 +84,15 @@ class NodeLabels:
             ids = np.fromiter((index.get(n.labels.get(key, ""), -1) if key in n.labels else -1 for n in self._nodes),
                               np.int64, len(self._nodes))  # fmt: skip
             found = self._domains[key] = (ids, values)
+        return found
+
+    def domain_of(self, key: str, node: int) -> NDArray[np.int64]:
+        """Give the nodes with a node's own value of ``key``; none where it has not the label."""
+        ids, _ = self.domains(key)
+        place = key, int(ids[node])
+        found = self._together.get(place)
+        if found is None:
+            found = self._together[place] = np.flatnonzero(ids == ids[node]) if ids[node] >= 0 else ids[:0]
         return found
 
     def selected(self, selector: Pairs) -> Mask:

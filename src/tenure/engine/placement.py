@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 from tenure.engine import kernels
 from tenure.engine.classes import Footprint, TaskClass
 from tenure.engine.evictions import nominate_back
+from tenure.engine.nodes import NOW, THEN
 from tenure.engine.score import PREFERENCE, UNFIT, WAITS, Scorer
 from tenure.engine.session import Session
 from tenure.engine.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.model.selectors import Topology
 
 Mask = NDArray[np.bool_]
+
+FEW = 16
+"""Nodes up to which it takes less time to ask each whether others keep a task off it than to look at all."""
 
 
 class RemainingCapacity(Protocol):
@@ -184,14 +188,17 @@ class Placer:
         """A task with constraints that look at other tasks."""
         assert task.terms is not None
         terms, scorer, cls = self.session.terms, self.scorer, task.cls
+        scorer.catch_up(cls)
+        assert cls.key is not None
+        few = np.flatnonzero(cls.key > UNFIT if allowed is None else (cls.key > UNFIT) & allowed)
+        if len(few) <= FEW and all(terms.keeps_off(task.terms, node, THEN) for node in few.tolist()):
+            return -1, False
         now, then = terms.masks(task.terms)
         fits = scorer.fits(cls, slice(None))[0]
         either = then | (now & fits)  # what it has to be near may be there now, and not then
         if allowed is not None:
             either = either & allowed
         preference = terms.preference(task.terms)
-        scorer.catch_up(cls)
-        assert cls.key is not None
         loss = np.where(now | ~fits, 0.0, WAITS) if not now.all() else 0.0
         keys = np.where(either, cls.key - loss, UNFIT)
         if preference is not None:
@@ -206,14 +213,14 @@ class Placer:
         fits = self.scorer.fit_at(task.cls, node) == kernels.BINDS
         if not fits or task.terms is None:
             return fits
-        return bool(self.session.terms.masks(task.terms)[0][node])
+        return self.session.terms.admits(task.terms, node, NOW)
 
     def fits_later(self, task: TaskState, node: int) -> bool:
         """Whether a pending task fits this one node once what terminates has left."""
         fits = self.scorer.fit_at(task.cls, node) != kernels.UNFIT
         if not fits or task.terms is None:
             return fits
-        return bool(self.session.terms.masks(task.terms)[1][node])
+        return self.session.terms.admits(task.terms, node, THEN)
 
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""

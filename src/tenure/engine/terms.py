@@ -8,8 +8,9 @@ Kubernetes 1.37.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ class AskedTerms(NamedTuple):
 @dataclass
 class TaskTerms:
     """The terms of a task, as rows. ``matches`` are the rows whose terms its own labels match, ``matched``
-    the same as an array.
+    the same as an array, and ``meant_by`` a digest of them.
 
     ``eligible`` has for each spread constraint the nodes that it counts, ``attached`` is what it mounts whose volumes
     count against a limit of the node. Most tasks have one kind of terms alone, and
@@ -105,6 +106,7 @@ class TaskTerms:
 
     matches: tuple[int, ...] = ()
     matched: Ints | None = None
+    meant_by: bytes = b""
     affinity: tuple[int, ...] = ()
     anti: tuple[int, ...] = ()
     spread: tuple[tuple[SpreadConstraint, int], ...] = ()
@@ -122,6 +124,21 @@ class TaskTerms:
         """Whether anything of it restricts or ranks nodes, its own labels apart."""
         among = self.affinity or self.anti or self.spread or self.preferred or self.ports
         return bool(among or self.attached or self.mounts or self.devices)
+
+    @property
+    def profile(self) -> Hashable:
+        """What tasks of one class have in common that other tasks keep off, let in and attract alike.
+
+        None for what mounts volumes or uses devices that other tasks may hold: of these each has its own.
+        """
+        if self.attached or self.mounts is not None or self.devices:
+            return None
+        return self.meant_by, self.affinity, self.anti, tuple(row for _, row in self.spread), self.preferred
+
+    @property
+    def only_kept_off(self) -> bool:
+        """Whether other tasks that are placed keep it off nodes, and never let it in."""
+        return not (self.affinity or self.spread)
 
 
 class TermTable:
@@ -146,7 +163,7 @@ class TermTable:
         self._domains: dict[tuple[str, int], Ints] = {}
         self._index = TermIndex(lambda row, namespace: all(self._looks_at(m, namespace) for m in self.terms[row].meant))
         self._matching: dict[tuple[Pairs, str], tuple[int, ...]] = {}
-        self._arrays: dict[tuple[Pairs, str], Ints] = {}
+        self._arrays: dict[tuple[Pairs, str], tuple[Ints, bytes]] = {}
         count = len(nodes)
         self.match = np.zeros((2, 0, count), np.int32)
         self.leaving = np.zeros((2, 0, count), np.int32)
@@ -189,7 +206,7 @@ class TermTable:
             return _held(attached, mounts, devices) if attached or mounts is not None or devices else None
         terms = self._resolve(spec, namespace) if _has_terms(spec) else TaskTerms()
         terms.matches = self.rows_for(spec.labels, namespace)
-        terms.matched = self._arrays[spec.labels, namespace]
+        terms.matched, terms.meant_by = self._arrays[spec.labels, namespace]
         terms.attached, terms.mounts, terms.devices = attached, mounts, devices
         return terms if terms.matches or terms.constrained else None
 
@@ -198,7 +215,8 @@ class TermTable:
         found = self._matching.get((pairs, namespace))
         if found is None:
             found = self._matching[pairs, namespace] = self._index.matching(pairs, namespace)
-            self._arrays[pairs, namespace] = np.array(found, np.int64)
+            rows = np.array(found, np.int64)
+            self._arrays[pairs, namespace] = rows, blake2b(rows.tobytes(), digest_size=16).digest()
         return found
 
     def _looks_at(self, meant: Meant, namespace: str) -> bool:
@@ -347,13 +365,32 @@ class TermTable:
             return now, then
         return now & self._affine(terms, NOW), then & self._affine(terms, THEN)
 
+    def admits(self, terms: TaskTerms, node: int, view: int) -> bool:
+        """Whether one node admits the task now or then, as `masks` tells it for all."""
+        if terms.profile is None or not terms.only_kept_off:
+            return bool(self.masks(terms)[view][node])
+        return not (self.keeps_off(terms, node, THEN) or (view == NOW and self.keeps_off(terms, node, NOW)))
+
+    def keeps_off(self, terms: TaskTerms, node: int, view: int) -> bool:
+        """Whether a task that is placed, in the domain of a node or on it, keeps this one off the node."""
+        domain = self.nodes.labels.domain_of
+        if any(self.match[view, row, domain(self.terms[row].key, node)].any() for row in terms.anti):
+            return True
+        if any(self.hold[view, row, domain(self.terms[row].key, node)].any() for row in self._kept_away(terms, view)):
+            return True
+        return bool(terms.barred) and bool(self.port[view, list(terms.barred), node].any())
+
     def _mask(self, terms: TaskTerms, view: int) -> Mask:
         """Which nodes nothing keeps the task away from."""
         mask = np.ones(len(self.nodes), bool)
         for row in terms.anti:
             mask &= ~self._present(self.match[view, row], self.terms[row].key)
+        away: dict[str, Mask] = {}
         for row in self._kept_away(terms, view):
-            mask &= ~self._present(self.hold[view, row], self.terms[row].key)
+            key, there = self.terms[row].key, self.hold[view, row] > 0
+            away[key] = away[key] | there if key in away else there
+        for key, there in away.items():  # a look by domain takes far longer than to add a row
+            mask &= ~self._present(there, key)
         if terms.barred:
             mask &= ~self.port[view, list(terms.barred)].any(axis=0)
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
@@ -371,7 +408,7 @@ class TermTable:
         found: list[int] = rows[self.held[view, rows, 0] > 0].tolist()
         return found
 
-    def _present(self, counts: Counts, key: str) -> Mask:
+    def _present(self, counts: Counts | Mask, key: str) -> Mask:
         """Nodes in whose domain of ``key`` anything is counted."""
         ids, values = self.nodes.labels.domains(key)
         found = np.zeros(len(values) + 1, bool)
