@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
+from tenure.model.selectors import (
+    Affinity,
+    HostPort,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    SpreadConstraint,
+)
 from tenure.model.settings import MinRuntimeSettings, Settings
 from tenure.model.workload import Phase, SubGroup, Task, TaskSpec, Workload
 
@@ -134,3 +143,36 @@ def in_groups(state: Cluster, seed: int) -> Cluster:
         fields = {"min_member": None, "sub_groups": tuple(groups), "min_sub_group": rng.choice([None, 1])}
         found.append(replace(workload, tasks=tasks, **fields))
     return replace(state, workloads=tuple(found))
+
+
+def with_terms(state: Cluster, seed: int) -> Cluster:
+    """The same cluster, but its tasks look at each other: many alike, some in a way of their own."""
+    rng = random.Random(seed)
+    nodes = tuple(
+        replace(node, labels={"host": node.name, "zone": "ab"[number % 2]}) for number, node in enumerate(state.nodes)
+    )
+    pool = [_looking(rng) for _ in range(rng.randint(1, 3))]
+    found = []
+    for workload in state.workloads:
+        own, mixed = rng.choice(pool), rng.random() < 0.2
+        tasks = tuple(replace(t, spec=replace(t.spec, **(rng.choice(pool) if mixed else own))) for t in workload.tasks)
+        found.append(replace(workload, tasks=tasks))
+    return replace(state, nodes=nodes, workloads=tuple(found))
+
+
+def _looking(rng: random.Random) -> dict[str, Any]:
+    """Labels, and often terms about those of others."""
+    found: dict[str, Any] = {"labels": (("app", rng.choice("xy")),)}
+    away, near = (tuple(_term(rng) for _ in range(rng.choice(counts))) for counts in ((0, 1, 1, 2), (0, 0, 0, 1)))
+    found["affinity"] = Affinity(pod=PodAffinity(required=near), pod_anti=PodAffinity(required=away))
+    if rng.random() < 0.2:
+        selector = LabelSelector(match_labels=(("app", rng.choice("xy")),))
+        found["spread"] = (SpreadConstraint(max_skew=1, topology_key=rng.choice(["host", "zone"]), selector=selector),)
+    if rng.random() < 0.1:
+        found["host_ports"] = (HostPort(port=80),)
+    return found
+
+
+def _term(rng: random.Random) -> PodAffinityTerm:
+    of = rng.choice([LabelSelector(match_labels=(("app", app),)) for app in "xyz"] + [LabelSelector()])
+    return PodAffinityTerm(topology_key=rng.choice(["host", "host", "zone"]), selector=of)

@@ -96,7 +96,7 @@ class AllocationPass:
         if self.placer.place(workload, step):
             return True
         if shape is not None:
-            shape.failed = self.session.epoch
+            shape.fail(self.session.epoch)
         if backfill is not None:
             backfill.block(workload)
         return False

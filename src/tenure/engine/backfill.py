@@ -149,7 +149,7 @@ class Backfill:
         if self._place_beside(workload, step):
             self._on_time = self._on_time and self._one_node
             return True
-        if step.shape is not None:
+        if step.shape is not None and step.shape.steady:
             step.shape.failed_beside = self.serial
         return False
 
@@ -162,7 +162,7 @@ class Backfill:
     def _never_now(self, step: Demand) -> bool:
         """Remember that steps of this shape do not fit until room grows."""
         if step.shape is not None:
-            step.shape.failed = self.session.epoch
+            step.shape.fail(self.session.epoch)
         return False
 
     def still_holds(self) -> bool:

@@ -81,19 +81,24 @@ class Steps:
         return None
 
     def _shape(self, workload: WorkloadState, tasks: list[TaskState], kind: int) -> Shape | None:
-        """Steps of plain tasks with the same classes in the same order fit or fail alike."""
-        if any(t.terms is not None for t in tasks) or workload.root.children:
-            return None
+        """Steps of tasks with the same classes and profiles in the same order fit or fail alike."""
         topology = workload.root.topology
-        if topology is not None and kind != START:
+        if workload.root.children or (topology is not None and kind != START):
+            return None
+        looking = [t.terms for t in tasks if t.terms is not None]
+        if looking and any(terms.profile is None for terms in looking):
             return None
         if len(tasks) == 1:
-            key: object = (tasks[0].cls.id, topology)
+            key: object = (tasks[0].cls.id, topology, looking[0].profile if looking else None)
+        elif looking:
+            each = ((t.cls.id, None if t.terms is None else t.terms.profile) for t in tasks)
+            key = (tuple((one, len(list(run))) for one, run in groupby(each)), topology)
         else:
             key = (tuple((c, len(list(run))) for c, run in groupby(t.cls.id for t in tasks)), topology)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(tasks)
+            steady = not looking or (len(tasks) == 1 and looking[0].only_kept_off)
+            shape = self._shapes[key] = Shape(tasks, steady=steady)
         return shape
 
 

@@ -154,7 +154,7 @@ class SubgroupState:
 class Demand:
     """The next request of a pending workload: ``tasks`` all or nothing, ``amount`` in all.
 
-    ``shape`` identifies steps that fit or fail alike while room only shrinks; None where that cannot be said.
+    ``shape`` identifies steps that fit or fail alike; None where that cannot be said.
     """
 
     __slots__ = ("_classes", "_counted", "amount", "kind", "shape", "tasks")
@@ -187,11 +187,14 @@ class Shape:
 
     ``largest`` lists row and amount of the most that one task of them takes from a node, ``classes`` how many tasks
     there are of each class, ``amount`` is theirs in all; ``failed`` is the epoch of room in which they last failed.
+    ``steady``: what failed fails for as long as room only shrinks. Else it may fit beside others that were placed
+    since, or these send a gang elsewhere, where it fits.
     """
 
-    __slots__ = ("amount", "classes", "failed", "failed_beside", "largest")
+    __slots__ = ("amount", "classes", "failed", "failed_beside", "largest", "steady")
 
-    def __init__(self, tasks: list[TaskState]) -> None:
+    def __init__(self, tasks: list[TaskState], *, steady: bool = True) -> None:
+        self.steady = steady
         self.classes = _count_classes(tasks)
         self.amount = _amount_of(self.classes)
         most: dict[int, int] = {}
@@ -201,6 +204,11 @@ class Shape:
         self.largest = sorted(most.items())
         self.failed = -1
         self.failed_beside = -1
+
+    def fail(self, epoch: int) -> None:
+        """Note that a step of this shape was tried in an epoch of room, and found no place."""
+        if self.steady:
+            self.failed = epoch
 
     def exceeds(self, room: list[int]) -> bool:
         """Whether one task takes more of a row than the most that there is."""
