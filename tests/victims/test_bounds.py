@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.properties.contention import contended
+from tests.effort import tries
+from tests.properties.contention import contended, with_terms
 
 from tenure.engine.placement import Placer
 from tenure.engine.snapshot import session_of
@@ -99,6 +100,22 @@ def test_the_bounds_are_no_formality():
         if pieces
     ]
     assert 5 <= sum(told) <= len(told) - 5
+
+
+@example(58, "reclaim")  # it is not preemptible, and beyond what is guaranteed
+@given(seeds, causes)
+@settings(max_examples=tries(60, 600), deadline=None)
+def test_a_bound_says_the_same_of_one_that_others_keep_off_whether_it_was_tried_or_not(seed, cause):
+    """There may be room for it, so that it is not for want of room that it was not placed."""
+    for dry_runs, contender, _, _, bounds in contenders(with_terms(contended(seed), seed), cause):
+        step, session = contender.step, dry_runs.session
+        told = bounds.infeasible(contender, step)
+        with session.scenario():
+            fits = dry_runs.placer.place(contender, step)
+        if step.shape is not None and not fits:
+            step.shape.fail(session.epoch)
+            assert bounds.infeasible(contender, step) == told
+            step.shape.failed = -1
 
 
 @given(seeds)

@@ -84,7 +84,7 @@ class VictimBounds:
     def infeasible(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
         self.holdings.catch_up()
-        known_to_fail = step.shape is not None and step.shape.failed == self.session.epoch
+        known_to_fail = step.shape and step.shape.failed == self.session.epoch and step.tasks[0].terms is None
         if not known_to_fail and all(part.count >= part.needed for part in self._need(step).parts):
             return False
         if self._held_back(contender, step):
