@@ -20,6 +20,7 @@ from tenure.model.queue import Queue, QueueStatus, QuotaStatus
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import (
     PATIENT_CAUSES,
+    BackgroundSettings,
     BudgetRule,
     PatienceRule,
     QuotaPreemptionSettings,
@@ -109,6 +110,13 @@ def guarded(seed):
         for w in chosen
     )  # fmt: skip
     return replace(given, workloads=named, disruption_budgets=budgets)
+
+
+def improved(seed):
+    """Draw the same cluster with the layout improved in every cycle."""
+    given = drawn(seed)
+    moving = replace(given.settings.rescheduler, background=BackgroundSettings(interval=1_000_000))
+    return replace(given, settings=replace(given.settings, rescheduler=moving))
 
 
 def _labelled(task, name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.properties.adding_up import drawn, forbidden, guarded, played, priced
+from tests.properties.adding_up import drawn, forbidden, guarded, improved, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
@@ -80,6 +80,14 @@ BROKEN_WITH_PRICES = {
 """The same with prices and patience."""
 
 
+BROKEN_WITH_BETTER_LAYOUTS = {
+    160: "what others had just been evicted for was moved for a better layout",
+    244: "the same",
+    310: "the same, for a contender of requeue",
+}
+"""The same where the layout is improved."""
+
+
 @pytest.mark.parametrize("first", range(0, 120, CHUNK))
 def test_they_add_up_with_prices_and_patience(first):
     """What has to be worth something is judged together with what would follow from it."""
@@ -93,6 +101,19 @@ def test_they_add_up_with_disruption_budgets(first):
     seeds = range(first, first + CHUNK)
     broken = {seed: found for seed in seeds if (found := forbidden(played(guarded(seed), CYCLES)))}
     assert not broken
+
+
+@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+def test_they_add_up_where_the_layout_is_improved(first):
+    """What only improves the layout leaves what was paid for where it is."""
+    seeds = range(first, first + CHUNK)
+    broken = {seed: found for seed in seeds if (found := forbidden(played(improved(seed), CYCLES)))}
+    assert not broken
+
+
+@pytest.mark.parametrize("seed", BROKEN_WITH_BETTER_LAYOUTS, ids=str)
+def test_what_broke_it_once_with_better_layouts(seed):
+    assert forbidden(played(improved(seed), CYCLES)) == []
 
 
 @pytest.mark.parametrize("seed", BROKEN_ONCE, ids=str)

@@ -232,6 +232,31 @@ def test_beside_parts_of_gpus_whatever_moves_gets_as_many_devices_as_it_asks_for
     assert given == {"a": 2, "b": 1, "part": 1}
 
 
+def test_what_others_were_evicted_for_is_not_evicted_itself_for_a_better_layout():
+    """It was placed and paid for lately; once `settle` is over it moves like any other."""
+    made = scattered(packing())
+    gone = Eviction(at=NOW - HOUR + SECOND, workload="default/v", task="v-0", cause="preempt", beneficiary="default/x")
+    assert "x-0" not in {name for name, _, _ in moves(play(replace(made, evictions=(gone,))))}
+    before = replace(gone, at=NOW - HOUR)
+    assert (
+        moves(play(replace(made, evictions=(before,)))) == moves(play(made)) == [("x-0", "a", "d"), ("y-0", "b", "d")]
+    )
+
+
+def test_for_whom_others_were_evicted_since_a_session_was_made_is_kept_from_cycle_to_cycle():
+    """A simulation has no log of it."""
+    contender = workload("p", of=spec(cpu=8), priority=100, age=30)
+    full = [workload(f"v{n}", of=spec(cpu=8), on=[n], running=100, age=200) for n in "ab"]
+    made = cluster([node("a", cpu=8), node("b", cpu=8)], [*full, contender], [queue("default")],
+                   actions=("preempt", "reschedule"), rescheduler=packing())  # fmt: skip
+    scheduler = Scheduler(session_of(made))
+    assert [s.action for s in scheduler.cycle(NOW).steps] == ["evict", "nominate"]
+    scheduler.session.now += HOUR - SECOND
+    assert scheduler.context.rescheduling.helped_lately(scheduler.session) == {"default/p"}
+    scheduler.session.now += SECOND
+    assert scheduler.context.rescheduling.helped_lately(scheduler.session) == set()
+
+
 def test_the_schedulers_own_placement_is_an_objective():
     """Binpack moves pods to fuller nodes; under spread the same layout is left alone."""
     placement = packing(1e-4, "placement")

@@ -19,6 +19,8 @@ def reschedule(context: Context) -> None:
     if len(session.nodes) < 2 and not draining:  # noqa: PLR2004  it takes two, but to say what a drain leaves
         return
     settings = session.settings.rescheduler
+    if settings.new_nodes.enabled or settings.background.interval is not None:
+        memory.note_helped(context.plan)
     overdue = anything_waits(session.waiting) and session.now >= memory.look_at
     waiting = _overdue(context, memory) if overdue else []
     if context.about is not None:

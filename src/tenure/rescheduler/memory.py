@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tenure.engine.nodes import NodeTable
+from tenure.engine.plan import EVICTING, Plan
 from tenure.engine.session import Session
 from tenure.model.settings import Cause
 
@@ -45,7 +46,8 @@ class PastMove(NamedTuple):
 class MoveMemory:
     """The moves made since the session was made, and when a search that found nothing is repeated.
 
-    ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room.
+    ``again`` has times (µs since the epoch) by trigger or workload, ``vain`` how often in a row a workload got no room,
+    ``helped`` when others were last evicted for a workload.
     ``look_at`` is when a workload may next have been waiting for long enough, ``improved`` when the layout was last
     looked at, ``unfinished`` says that waves of that plan were left.
     """
@@ -53,6 +55,7 @@ class MoveMemory:
     def __init__(self) -> None:
         self.again: dict[str, int] = {}
         self.vain: dict[str, int] = {}
+        self.helped: dict[str, int] = {}
         self.sent: list[PastMove] = []
         self.look_at = 0
         self.improved: int | None = None
@@ -92,6 +95,18 @@ class MoveMemory:
     def succeeded(self, workload: str) -> None:
         """Note that room was made for a workload."""
         self.vain.pop(workload, None)
+
+    def note_helped(self, plan: Plan) -> None:
+        """Note for which workloads a plan evicts."""
+        self.helped.update((s.beneficiary, plan.now) for s in plan.steps if s.beneficiary and s.action in EVICTING)
+
+    def helped_lately(self, session: Session) -> set[str]:
+        """Give the workloads for which others were evicted less than `settle` ago."""
+        since = session.now - session.settings.rescheduler.settle
+        self.helped = {w: at for w, at in self.helped.items() if at > since}
+        logged = {e.beneficiary for e in session.evictions if e.at > since}
+        moves = {m.beneficiary for m in self.sent if m.at > since}
+        return {*self.helped, *filter(None, logged | moves)}
 
     def forget(self, session: Session) -> None:
         """Forget what is of no use any more."""

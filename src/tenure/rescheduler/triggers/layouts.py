@@ -25,10 +25,12 @@ def improve(
 ) -> bool:  # fmt: skip
     """Make moves from ``origins`` to ``targets`` (``bool[nodes]``) that improve the layout; whether there are any.
 
+    What others were evicted for is not evicted itself for that (spec: causes add up): it rests for `settle`.
     ``about``: nodes for whose sake it is done, for who reads the plan.
     """
     state = action.state
-    tasks = [t for t in action.movable.tasks(()) if origins[t.node]]
+    helped = action.memory.helped_lately(action.session)
+    tasks = [t for t in action.movable.tasks(()) if origins[t.node] and t.workload.key not in helped]
     if not tasks or not targets.any():
         return False
     worth = LayoutWorth(action.session, terms)
