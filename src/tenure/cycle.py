@@ -8,7 +8,7 @@ from tenure.actions import notices
 from tenure.actions.allocate import allocate
 from tenure.actions.consolidate import consolidate
 from tenure.actions.context import Context
-from tenure.actions.lasting import give_up_what_does_not_last
+from tenure.actions.lasting import settle_what_follows
 from tenure.actions.modes import Shadow
 from tenure.actions.preempt import preempt
 from tenure.actions.quota import quota
@@ -18,10 +18,9 @@ from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
 from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.cost import MICRO
 from tenure.engine.evictions import outstay
 from tenure.engine.placement import Placer
-from tenure.engine.plan import NextEviction, Plan
+from tenure.engine.plan import Plan
 from tenure.engine.session import Session
 from tenure.engine.workloads import TERMINATING
 from tenure.fairness.current import Fairness
@@ -111,10 +110,9 @@ class Scheduler:
             else:
                 run(context)
         reprieve(context, requeued)
-        give_up_what_does_not_last(context, requeued)
+        settle_what_follows(context, requeued)
         if self.shadow.known:
             self.shadow.forget(context)
-        self._look_ahead(plan)
         if session.outcomes:
             plan.losing = [(found.cause, message(session, found)) for found in losing_in(session)]
             plan.warnings += [text for _, text in plan.losing]
@@ -130,18 +128,6 @@ class Scheduler:
         session.waiting.compact()
         self.cycles += 1
         return plan
-
-    def _look_ahead(self, plan: Plan) -> None:
-        """Say in a finished plan what enabled causes would do next for those that it evicts."""
-        state = self.context.evictions
-        if state is None or state.plan is not plan or state.aftermath is None or not state.evicted:
-            return
-        if self.context.about is not None:  # the story of a workload has none of it
-            return
-        plan.follow_ups = [
-            NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
-            for f in state.aftermath.of_plan()
-        ]
 
     def pass_time(self, now: int) -> None:
         """Let time pass until ``now``. To be told before anything ends at that instant: it was held until then."""

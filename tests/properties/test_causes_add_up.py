@@ -70,6 +70,7 @@ BROKEN_ONCE = {
     48378: "what a quota announced was withdrawn, as a queue above held less than it is guaranteed all along",
     51785: "a notice was withdrawn, as a place was free for its contender that another was promised",
     51202: "what went first took what was promised to another before, while that waited for the end of a notice",
+    45934: "the cycle that binds and the one after it were looked at as one, and what a later one takes was kept",
     61866: "a move was found by the rescheduler alone, as the first pieces of many had no place to go to",
 }
 """Clusters on which a plan broke it, and what was wrong."""

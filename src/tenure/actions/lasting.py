@@ -13,7 +13,8 @@ from typing import Final, cast
 
 from tenure.actions.context import Context
 from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
-from tenure.engine.plan import EVICTING
+from tenure.engine.cost import MICRO
+from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
@@ -29,16 +30,30 @@ Sets = dict[WorkloadState, tuple[Cause, list[TaskState]]]
 """By contender, the last cause that evicts for it, and all that goes for it."""
 
 
-def give_up_what_does_not_last(context: Context, settled: Collection[str]) -> None:
-    """Give up sets whose contenders would lose their places; what was told of it before and has ``settled`` goes."""
+def settle_what_follows(context: Context, settled: Collection[str]) -> None:
+    """Give up sets whose contenders would lose their places, and say in the plan what follows from it.
+
+    What was told of it before and has ``settled`` goes. Nothing is said in the story of one workload.
+    """
     state = context.evictions
-    if state is None or state.plan is not context.plan:
+    if state is None or state.plan is not context.plan or state.aftermath is None:
         return
     sets, budget = _sets(context, settled), SearchBudget(MOST_JUDGED)
+    contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
         judged = ((c, _judged(context, state, sets, c)) for c in reversed(sets) if budget.spend())
         if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
             break
+    while state.evicted and (len(sets) > 1 or context.about is None):
+        follows = state.aftermath.of_plan([c for c in contenders if c not in sets])
+        lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals and len(sets) > 1]
+        if any(_give_up(context, state, sets, c, r) for c, r in lost):
+            continue
+        context.plan.follow_ups = [
+            NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
+            for f in (follows.follow_ups if context.about is None else ())
+        ]
+        break
 
 
 def _sets(context: Context, settled: Collection[str]) -> Sets:

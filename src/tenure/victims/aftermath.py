@@ -34,7 +34,7 @@ from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import EvictionPlugins, puts_off
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
-from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, to_the_end
+from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, NextCycles, to_the_end
 from tenure.victims.pieces import held
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules import CauseRules
@@ -47,7 +47,7 @@ STEPS = 512
 """Sets that are tried for one workload and one cause."""
 
 MOST_HELPED = 16
-"""The most victims of one set for which a follow-up is searched, of those that do not stand alike."""
+"""The most victims of one set, or of a plan, for which a follow-up is searched, of those that do not stand alike."""
 
 MOST_ASKED = 4
 """Of all of them, those for which a search is made."""
@@ -83,6 +83,7 @@ class Aftermath:
         self._helped: set[int] = set()
         self._helping: list[SearchResult] = []
         self._moved: frozenset[str] = frozenset()
+        self._bound: frozenset[TaskState] = frozenset()
         self._endings = state.endings
         self._decided = AcceptedSet([], [])
         self._cut = Counter[tuple[WorkloadState, Cause]]()
@@ -129,10 +130,7 @@ class Aftermath:
                 result.follow_ups, result.all_known = self._found(helped, enough)
                 if at_risk and not (accepted or self.last):
                     taker = next((one for each in self._helping if (one := self._then(each, contender, rivals))), None)
-            if taker is None:
-                return None
-        text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
-        return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
+        return None if taker is None else _taken_again(contender, taker)
 
     def _growing(self, contender: WorkloadState | None = None) -> list[WorkloadState]:
         """Give all workloads, or the others, that ask for more once what they were promised is bound."""
@@ -158,66 +156,60 @@ class Aftermath:
             self._endings = self._endings.after(settle(self.state, tasks, placed))
             return self._found(self.asked.may_be_helped(victims, causes, shares))[0]
 
-    def of_plan(self) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of a finished plan, whose evictions are made on the session.
+    def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
+        """Give what follows from a finished plan, whose evictions are made on the session, and who would lose by it.
 
-        Victims of earlier plans that still wait are asked about as well, for which this plan may have made a
-        difference.
+        The cycles that follow are played for those who would be helped: its victims, those of earlier plans that still
+        wait, for which this plan may have made a difference, who grows, and contenders whose sets were ``given_up``.
         """
         session, shares = self.session, self.state.memory.shares()
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         victims = [w for key in sorted(evicting) if (w := session.workloads.get(key)) is not None and w.leaf >= 0]
-        victims += islice(self._evicted_before(evicting), MOST_LOOKED_AT)
+        before = (w for w in session.waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
+        victims += islice(before, MOST_LOOKED_AT)
         ask_later = any(_will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
-        growing, asked_for = self._growing(), set(victims)
+        growing, found = self._growing(), NextCycles({}, {})
         if not (ask_later or growing or any(self.asked.may_be_helped(victims, self.asked.enabled(""), shares))):
-            return ()
+            return found
+        asked_for, said = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up]), set(victims)
         with self._ahead():
+            self._bound = promised = frozenset(session.nominated)
             self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
-            found, budget = list[FollowUp](), SearchBudget(MOST_HELPED)
-            while True:  # one follow-up may let another follow; each round begins with fewer victims than the last
-                grown = list(self._growth(growing, judged=True))
-                new = self._round(victims, budget)
-                self._end_round()
-                found += new
-                helped = dict.fromkeys(f.of for f in new)
-                victims = [v for v in victims if v not in helped]
-                grown += self._growth(helped, judged=True)
-                found += [_follow_up(*pair) for pair in grown if pair[0].workload in asked_for]
-                if not new and not grown:
-                    return tuple(found)
-                growing = []
+            budget = SearchBudget(MOST_HELPED * len(self.causes))
+            while True:  # one follow-up may let another follow
+                for asked, best in self._round(asked_for, said, budget):
+                    if asked.workload in said:
+                        found.follow_ups[_follow_up(asked, best)] = None
+                    for piece in best.pieces or ():
+                        if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
+                            found.refusals[piece.workload] = _taken_again(piece.workload, asked)
+                if not self._next_cycle():
+                    return found
 
-    def _round(self, victims: Collection[WorkloadState], budget: SearchBudget) -> list[FollowUp]:
+    def _round(
+        self, waiting: Collection[WorkloadState], victims: Collection[WorkloadState], budget: SearchBudget
+    ) -> Iterator[tuple[Asked, SearchResult]]:
         """Give what a cycle would do for those who wait: cause by cause, in their turn, and each on what was decided.
 
-        Where what a cause would do is put off, it is said what the next causes would do as well.
+        Where what a cause would do is put off, it is said what the next causes would do as well. What would follow from
+        that in turn is asked for others than the ``victims``.
         """
-        found = list[FollowUp]()
-        searched = set[WorkloadState]()
         for cause, make in self.asked.enabled("").items():
             in_vain = set[object]()
-            for victim in self._in_turn(victims):
-                asked = self.asked.may_be_helped([victim], {cause: make}, self.state.fairness.now())
-                for one in asked:
-                    if _alike(victim) in in_vain or not (victim in searched or budget.spend()):
+            turns = [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting]
+            for workload in turns:
+                for one in self.asked.may_be_helped([workload], {cause: make}, self.state.fairness.now()):
+                    if _alike(workload) in in_vain or not budget.spend():
                         continue
-                    searched.add(victim)
-                    sets = list(self._as_waits_stand(one))
+                    sets = list(self._as_waits_stand(one, judged=workload not in victims))
                     if not sets:
-                        in_vain.add(_alike(victim))
+                        in_vain.add(_alike(workload))
                     for best, is_put_off in sets:
-                        found.append(_follow_up(one, best))
-                        if not is_put_off:
-                            self._decide(best)
-        return found
+                        yield one, best
+                        if not is_put_off and self._decide(best) and workload.step is not None:
+                            turns.append(workload)
 
-    def _in_turn(self, victims: Collection[WorkloadState]) -> list[WorkloadState]:
-        """Give those of some workloads that wait, in the order in which a cycle looks at them."""
-        waiting = {v for v in victims if v.step is not None and v.entry is not None}
-        return [w for w in self.state.in_order(self.state.fairness.now()) if w in waiting] if waiting else []
-
-    def _as_waits_stand(self, asked: Asked, *, judged: bool = False) -> Iterator[tuple[SearchResult, bool]]:
+    def _as_waits_stand(self, asked: Asked, *, judged: bool) -> Iterator[tuple[SearchResult, bool]]:
         """Give the set that a cause would take were all waits over, and what it takes instead of one that is put off.
 
         Beside each, whether it is put off.
@@ -230,41 +222,25 @@ class Aftermath:
             if put_off and instead.pieces and not waits(instead.pieces):
                 yield instead, False
 
-    def _evicted_before(self, now: Collection[str]) -> Iterator[WorkloadState]:
-        """Give those that wait, were evicted by an earlier plan, and are not among those evicted ``now``."""
-        for entries in self.session.waiting.entries.values():
-            for entry in entries:
-                workload: WorkloadState = entry[-1]
-                known = workload.entry is entry and workload.last_evicted_at is not None
-                if known and workload.key not in now:
-                    yield workload
-
     def _grower(self, contender: WorkloadState, growing: Sequence[WorkloadState]) -> Asked | None:
         """Give the first workload that takes something of the contender where several grow, one after the other."""
         with self._undone():
             return next((asked for asked, found in self._growth(growing) if _holds(found, contender)), None)
 
-    def _growth(
-        self, growing: Collection[WorkloadState], *, judged: bool = False
-    ) -> Iterator[tuple[Asked, SearchResult]]:
+    def _growth(self, growing: Iterable[WorkloadState]) -> Iterator[tuple[Asked, SearchResult]]:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
         for workload in islice(growing, MOST_ASKED):
             for _ in range(MOST_STEPS):
-                found = list(self._for_growth(workload, judged=judged))
-                yield from ((asked, best) for asked, best, _ in found)
-                if not found or found[-1][-1] or not self._carry_out(found[-1][1]):
+                helped = self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now())
+                if (found := self._first_set(helped)) is None:
                     break
+                yield found
+                self._carry_out(found[1])
 
-    def _for_growth(self, workload: WorkloadState, *, judged: bool) -> Iterator[tuple[Asked, SearchResult, bool]]:
-        """Give the first cause that helps the next step of a workload, and its set; before it those that are put off.
-
-        That is a question where it is ``judged`` as the next cycle does.
-        """
-        for asked in self.asked.may_be_helped([workload], self.asked.enabled(""), self.state.fairness.now()):
-            for found, put_off in self._as_waits_stand(asked, judged=judged):
-                yield asked, found, judged and put_off
-                if not (judged and put_off):
-                    return
+    def _first_set(self, helped: Iterable[Asked]) -> tuple[Asked, SearchResult] | None:
+        """Give the first cause that finds a set for a workload, and that set."""
+        sets = ((asked, self._best_set(asked)) for asked in helped)
+        return next((pair for pair in sets if pair[1].pieces), None)
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -287,10 +263,9 @@ class Aftermath:
 
     def _carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
-        if not self._decide(found):
-            return False
-        self._end_round()
-        return True
+        if decided := self._decide(found):
+            self._end_round()
+        return decided
 
     def _decide(self, found: SearchResult) -> bool:
         """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
@@ -311,6 +286,19 @@ class Aftermath:
         if decided.evicted or decided.placed:
             self._endings = self._endings.after(settle(self.state, decided.evicted, decided.placed))
             self._forget(self._moved)
+
+    def _next_cycle(self) -> bool:
+        """Let what was decided come true and give away what is left over; False if the next cycle is as this one.
+
+        What is bound on a nomination stays in the cycle in which it is bound.
+        """
+        bound, placed = self._bound, self._decided.placed
+        self._bound = frozenset(placed)
+        self._end_round()
+        if placed:
+            self._endings = self._endings.past(t.workload for t in self._serve_rest())
+        self._forget()
+        return bool(bound or placed)
 
     def _forget(self, moved: frozenset[str] = frozenset()) -> None:
         """What was found out holds no longer, but that some workloads were ``moved``."""
@@ -418,8 +406,7 @@ class Aftermath:
                 continue
             if not budget.spend():
                 break
-            sets = ((asked, self._best_set(asked)) for asked in by_victim[victim])
-            first = next((pair for pair in sets if pair[1].pieces), None)
+            first = self._first_set(by_victim[victim])
             if first is None:
                 in_vain.add(_alike(victim))
                 continue
@@ -464,14 +451,14 @@ class Aftermath:
     def _thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written.
 
-        What was bound on a nomination stays in the cycle in which it was bound, not in the next, which is played here.
+        What was bound on a nomination stays in the cycle in which it was bound, not in the next.
         """
         state, known = self.state, self.state.memory
         if known.thought is None:  # what is known there is kept apart from what the actions know
             known.thought = VictimMemory(self.session, state.fairness, known.holdings.copy())
         return replace(
             state, plan=Plan(self.session.now), endings=self._endings, plugins=self.plugins, memory=known.thought,
-            detailed=False, aftermath=None, moved=set(self._moved), paid=frozenset(), memories={},
+            detailed=False, aftermath=None, moved=set(self._moved), paid=self._bound, memories={},
             budget=SearchBudget(STEPS),
         )  # fmt: skip
 
@@ -511,6 +498,12 @@ def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -
     Nothing of it is evicted yet, and the session stays as it is.
     """
     return () if state.aftermath is None else state.aftermath.of(cause, tasks)
+
+
+def _taken_again(contender: WorkloadState, taker: Asked) -> Refusal:
+    """Refuse to help a contender whose place another would take."""
+    text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
+    return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
 
 
 def _follow_up(asked: Asked, best: SearchResult) -> FollowUp:

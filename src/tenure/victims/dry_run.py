@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import gt, mul
@@ -49,6 +49,13 @@ class FollowUp(NamedTuple):
     growth: int
 
 
+class NextCycles(NamedTuple):
+    """What would be done in the cycles after a plan: all that follows, and why some would lose what it promised."""
+
+    follow_ups: dict[FollowUp, None]
+    refusals: dict[WorkloadState, Refusal]
+
+
 Enough = Callable[[Sequence[FollowUp]], bool]
 """Whether it need not be known what else follows from a set, beside these follow-ups."""
 
@@ -80,8 +87,8 @@ class Consequences(Protocol):
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
         """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
 
-    def of_plan(self) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of a finished plan, whose evictions are made on the session."""
+    def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
+        """Give what follows from a finished plan, whose evictions are made on the session, and who would lose by it."""
 
 
 @dataclass(slots=True)
