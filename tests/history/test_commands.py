@@ -89,6 +89,21 @@ def test_the_other_forms_say_the_same(simulated, run_command, tmp_path):
     assert f"lost {summary['lost']['cpu']:,.2f}" in text
 
 
+def test_every_line_of_a_table_for_spreadsheets_says_in_which_unit_it_is(simulated, run_command, tmp_path):
+    """The units of JSON and CSV are the same; what has a price is there in money too, with the sum that JSON has."""
+    store, _, _ = simulated
+    (tmp_path / "prices.yaml").write_text("cpu: 3600\n")
+    words = ("--by", "queue", "--prices", tmp_path / "prices.yaml")
+    plain = json.loads(report(run_command, store, "--format", "json", *words))
+    rows = list(csv.DictReader(io.StringIO(report(run_command, store, "--format", "csv", *words))))
+    assert plain["units"] == {"cpu": "core-seconds"}
+    assert {row["resource"]: row["unit"] for row in rows} == plain["units"]
+    assert sum(float(row["lost_money"]) for row in rows) == plain["money"]["lost"] > 0
+    assert {row["queue"]: int(row["repeated"]) for row in rows} == {r["key"]: r["repeated"] for r in plain["rows"]}
+    bare = csv.DictReader(io.StringIO(report(run_command, store, "--format", "csv")))
+    assert not [name for name in bare.fieldnames if "money" in name]
+
+
 def test_a_price_of_what_there_was_none_of_is_warned_of(simulated, run_command, tmp_path):
     prices = tmp_path / "prices.yaml"
     prices.write_text("cpus: 3600\nexample.com/thing: 1\ncpu: 1\n")

@@ -8,7 +8,7 @@ from tenure.history.statement import Statement, StatementRow
 from tenure.report.statement_json import statement_json
 from tenure.report.statement_text import comparison_text, statement_page, statement_text
 from tenure.report.tables import Terminal
-from tenure.report.words import resource_hours
+from tenure.report.words import resource_hours, seconds_unit
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,20 @@ from tenure.report.words import resource_hours
 )
 def test_hours_of_what_is_held(resource, seconds, written):
     assert resource_hours(resource, seconds).replace("\N{NO-BREAK SPACE}", " ").replace(".0 GiB", " GiB") == written
+
+
+@pytest.mark.parametrize(
+    ("resource", "unit"),
+    [
+        ("nvidia.com/gpu", "GPU-seconds"),
+        ("cpu", "core-seconds"),
+        ("memory", "byte-seconds"),
+        ("ephemeral-storage", "byte-seconds"),
+        ("example.com/thing", "example.com/thing-seconds"),
+    ],
+)
+def test_the_unit_of_seconds_of_what_is_held(resource, unit):
+    assert seconds_unit(resource) == unit
 
 
 def test_a_statement_names_the_unit_of_each_sum_once_in_its_row():

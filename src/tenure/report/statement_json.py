@@ -14,12 +14,16 @@ from tenure.history.statement import Statement, StatementRow, Sums
 from tenure.model.amounts import UNITS
 from tenure.model.duration import format_time
 from tenure.report.budget_use_text import budget_json
+from tenure.report.words import seconds_unit
 
 MICRO = 1_000_000
 HOUR_S = 3600
 
 FIGURES = ("used", "within", "lost", "caused", "saved", "gained")
 """What a row has by resource."""
+
+PRICED = ("used", "lost", "caused", "gained")
+"""Which of these a row has in money as well."""
 
 
 def statement_json(statement: Statement, prices: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -32,6 +36,7 @@ def statement_json(statement: Statement, prices: Mapping[str, float] | None = No
         "to": format_time(statement.until),
         "by": statement.by,
     }
+    plain["units"] = {resource: seconds_unit(resource) for resource in statement.capacity}
     for name in ("capacity", "used", "within", "lost", "idle"):
         plain[name] = in_seconds(getattr(statement, name))
     plain["losing"] = statement.losing
@@ -53,7 +58,7 @@ def _row(row: StatementRow, prices: Mapping[str, float] | None) -> dict[str, Any
         "wait_s": wait_figures(row.waits), "waitEntitled_s": wait_figures(row.entitled),
     }  # fmt: skip
     if prices is not None:
-        plain["money"] = {name: money(getattr(row, name), prices) for name in ("used", "lost", "caused", "gained")}
+        plain["money"] = {name: money(getattr(row, name), prices) for name in PRICED}
     return plain
 
 
@@ -84,17 +89,29 @@ def wait_figures(waits: Sequence[int]) -> dict[str, float]:
 
 
 def statement_csv(statement: Statement, prices: Mapping[str, float] | None = None) -> str:
-    """Give the rows of a statement as CSV: one line for each key and resource, in resource-seconds."""
+    """Give the rows of a statement as CSV: one line for each key and resource.
+
+    Figures are in resource-seconds, whose unit is named last; with prices, what they cost stands in columns of money.
+    """
     out = StringIO()
-    plain = statement_json(statement, prices)
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([statement.by, "resource", *FIGURES, "evictions", "paid"])
-    resources = list(plain["capacity"]) or [""]
-    for row in plain["rows"]:
-        for resource in resources:
-            figures = [row[name].get(resource, 0) for name in FIGURES]
-            writer.writerow([_unspoilt(row["key"]), resource, *figures, row["evictions"], row["paid"]])
+    priced = () if prices is None else PRICED
+    writer.writerow([
+        statement.by, "resource", *FIGURES, "evictions", "paid", "repeated",
+        *(f"{name}_money" for name in priced), "unit",
+    ])  # fmt: skip
+    for row in statement.rows:
+        for resource in statement.capacity or ("",):
+            writer.writerow([_unspoilt(row.key), resource, *_line(row, resource, prices)])
     return out.getvalue()
+
+
+def _line(row: StatementRow, resource: str, prices: Mapping[str, float] | None) -> list[Any]:
+    sums = {name: {resource: getattr(row, name).get(resource, 0)} for name in FIGURES}
+    figures = [in_seconds(sums[name])[resource] for name in FIGURES]
+    costs = [] if prices is None else [money(sums[name], prices) for name in PRICED]
+    unit = seconds_unit(resource) if resource else ""
+    return [*figures, row.evictions, row.paid, row.repeated, *costs, unit]
 
 
 def _unspoilt(text: str) -> str:

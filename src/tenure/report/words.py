@@ -16,11 +16,9 @@ SECOND: Final = 1_000_000
 HOUR: Final = 3600
 """Seconds."""
 
-"""What JSON calls parts of GPUs."""
-
 _STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_HOURS = {CPU: "core", GPU: "GPU"}
+_WHOLE = {CPU: "core", GPU: "GPU"}
 IN_BYTES: Final = frozenset({MEMORY, "ephemeral-storage"})
 """Resources that are counted in bytes."""
 
@@ -117,6 +115,11 @@ def resource_hours(resource: str, resource_seconds: float) -> str:
     return f"{unit.write(resource_seconds)}{_NO_BREAK}{unit.name}"
 
 
+def seconds_unit(resource: str) -> str:
+    """Name the unit of resource-seconds in JSON and CSV: ``GPU-seconds``, ``core-seconds``, ``byte-seconds``."""
+    return f"{'byte' if resource in IN_BYTES else _WHOLE.get(resource, resource)}-seconds"
+
+
 class HoursUnit(NamedTuple):
     """The unit in which resource-seconds are written: its name, its size, and whether it is one of bytes."""
 
@@ -128,7 +131,7 @@ class HoursUnit(NamedTuple):
     def of(cls, resource: str, resource_seconds: float) -> HoursUnit:
         """Give the unit of a resource; of bytes, the largest of which there is at least 1 (of nothing: GiB-hours)."""
         if resource not in IN_BYTES:
-            return cls(f"{_HOURS.get(resource, resource)}-hours", HOUR, is_bytes=False)
+            return cls(f"{_WHOLE.get(resource, resource)}-hours", HOUR, is_bytes=False)
         step = _step(resource_seconds / HOUR) if resource_seconds else _BYTES.index("GiB")
         return cls(f"{_BYTES[step]}-hours", HOUR * 1024**step, is_bytes=True)
 
