@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
 from tenure.cli.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
@@ -11,8 +11,9 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
 from tenure.model.load import load_cluster
+from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.selectors import LabelSelector
-from tenure.model.settings import BudgetRule, DisruptionSettings
+from tenure.model.settings import BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.shields.budget import BudgetShield
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
@@ -122,6 +123,38 @@ def test_lost_time_is_bounded():
     many = BudgetRule(name="lost", max_lost={"cpu": 350 * SECOND}, per=HOUR)
     assert not evicted(play(crowded(few))[0])
     assert len(evicted(play(crowded(many))[0])) == 3
+
+
+def grown(cause, *rules):
+    """A task joined ten hours after its workload had started, and has run for a minute: it has to go, by a cause."""
+    old, young = (
+        task(f"t-{n}", spec(cpu=4), on=n, started_at=NOW - age) for n, age in (("a", 10 * HOUR), ("b", MINUTE))
+    )
+    armed = QueueStatus(
+        quota_preemption=QuotaStatus(armed_at=NOW - SECOND, delay=SECOND, deadline=NOW, max={"cpu": 4000})
+    )
+    surplus = workload("grown", tasks=[old, young], min_member=1, age=10 * 3600, running=10 * 3600, queue="over")
+    over = {"max": {"cpu": 4}, "quota_preemption_delay": SECOND, "status": armed} if cause == "quota" else {}
+    return cluster(
+        [node("a", cpu=4), node("b", cpu=4)], [surplus, workload("new", of=spec(cpu=4), queue="owed")],
+        [queue("over", guaranteed={"cpu": 4}, **over), queue("owed", guaranteed={"cpu": 4})],
+        actions=(cause, "allocate"),
+        quota_preemption=QuotaPreemptionSettings(enabled=True),
+        disruption=DisruptionSettings(cost={"cpu": 1.0}, budgets=rules),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", ["reclaim", "quota"])
+def test_a_task_that_joined_later_loses_what_it_ran_itself(cause):
+    """The log, and with it budgets and the history, count what the plan says that the eviction costs."""
+    plan, after = play(grown(cause))
+    (step,) = [s for s in plan.steps if s.action == "evict"]
+    (entry,) = after.evictions
+    assert (step.task, step.cost) == ("t-b", 4 * 60)
+    assert entry.lost == {"cpu": 4 * MINUTE}
+    assert step.lost == MINUTE
+    assert evicted(play(grown(cause, BudgetRule(name="lost", max_lost={"cpu": 4 * MINUTE}, per=HOUR)))[0]) == ["t-b"]
+    assert not evicted(play(grown(cause, BudgetRule(name="lost", max_lost={"cpu": 4 * MINUTE - 1}, per=HOUR)))[0])
 
 
 def test_what_is_lost_of_memory_is_counted_in_gib_and_can_be_written_and_read(tmp_path):

@@ -59,9 +59,16 @@ def interval_of(session: Session, workload: WorkloadState) -> int | None:
     return own or session.settings.disruption.assumed_checkpoint
 
 
-def lost_time(session: Session, workload: WorkloadState) -> int:
-    """Time in µs that an eviction now would destroy, overhead of the restart included."""
-    return session.now - saved_at(session, workload) + overhead_of(session, workload)
+def lost_time(session: Session, task: TaskState) -> int:
+    """Time in µs that evicting an active task now would destroy, overhead of the restart included.
+
+    A task that joined a running workload later (surplus that grew) loses no more than since it started itself.
+    """
+    workload = task.workload
+    saved, own = saved_at(session, workload), _own_start(session, task)
+    if own is not None and saved < own <= session.now:
+        saved = own
+    return session.now - saved + overhead_of(session, workload)
 
 
 def overhead_of(session: Session, workload: WorkloadState) -> int:
@@ -97,15 +104,9 @@ def _own_start(session: Session, task: TaskState) -> int | None:
 def cost(session: Session, task: TaskState, weight: float | None = None) -> int:
     """Cost of evicting an active task now, in millionths of a weighted resource-second.
 
-    A task that joined a running workload later (surplus that grew) loses no more than since it started itself.
     ``weight`` is the task's `rate`, where that is known already.
     """
-    workload = task.workload
-    saved, own = saved_at(session, workload), _own_start(session, task)
-    if own is not None and saved < own <= session.now:
-        saved = own
-    time = session.now - saved + overhead_of(session, workload)
-    return round((rate(session, task) if weight is None else weight) * time / SECOND * MICRO)
+    return round((rate(session, task) if weight is None else weight) * lost_time(session, task) / SECOND * MICRO)
 
 
 def lost_unit(name: str) -> int:

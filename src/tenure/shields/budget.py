@@ -165,7 +165,7 @@ def asks_of(
             labels=dict(task.model.spec.labels),
             queues=queues_of(session, task.workload),
             for_queues=for_queues,
-            lost=lost_of(session, task, lost_time(session, task.workload)),
+            lost=lost_of(session, task, lost_time(session, task)),
             growth=lost_of(session, task, SECOND) if losing and not interval_of(session, task.workload) else {},
             up=is_up(session, task),
             forced=task in forced,

@@ -29,9 +29,8 @@ def prices(state: EvictionState, pieces: Iterable[Piece], cause: Cause, contende
     for piece in pieces:
         state.remember(piece.workload)
         until = state.plugins.min_runtime.protected_until(session, cause, beneficiary, piece.workload)
-        lost = lost_time(session, piece.workload)
         for task in piece.ran:
-            found[task] = cost(session, task), lost, until
+            found[task] = cost(session, task), lost_time(session, task), until
     return found
 
 
