@@ -360,6 +360,7 @@ EACH = {
     "read-only": [], "yunikorn-config": ["yunikorn/configs"], "scheduler-name": ["kai-scheduler"], "console": [],
     "console-host": ["console.example", "--console"], "share-gpus": [], "kueue-queues": [],
     "prometheus": ["http://prometheus:9090"], "history-secret": ["history/url"],
+    "history-port": ["6432", "--history-secret=history/url"],
     "history-volume": ["10Gi", "--replicas=1"], "pull-secret": ["registry"], "priority-class": ["high"],
     "no-network-policy": [], "service-monitor": [],
 }  # fmt: skip
@@ -376,6 +377,14 @@ def test_each_option_changes_what_is_printed(tmp_path):
         value, beside = values[:1], values[1:]
         given = [f"--{name}", *(text.format(config=config) for text in value), *beside]
         assert printed(*given) != plain(*beside), name
+
+
+def test_the_network_policy_opens_the_port_of_the_server_with_the_history():
+    """It cannot be read off the address, which is in a Secret of the cluster."""
+    for given, port in (((), 5432), (("--history-port=6432",), 6432)):
+        text = printed("--history-secret=history/url", *given)
+        (policy,) = [o for o in yaml.load_all(text, yaml.CSafeLoader) if o["kind"] == "NetworkPolicy"]
+        assert {p["port"] for rule in policy["spec"]["egress"] for p in rule["ports"]} & {5432, 6432} == {port}
 
 
 def test_no_two_objects_have_one_name():
@@ -406,6 +415,9 @@ def test_bad_options_are_refused_with_a_remedy(tmp_path):
         (["--scheduler-name", "kai-scheduler", "--scheduler-name", "it's"], '--scheduler-name is "it\'s"'),
         (["--console", "--console-host", "https://console.example"], "--console-host is 'https://console.example'"),
         (["--history-secret", "history/an address"], "NAME/KEY is expected, such as tenure-history/url"),
+        (["--history-port", "6432"], "add --history-secret, or leave it out"),
+        (["--history-port", "6432", "--history-volume", "1Gi", "--replicas", "1"], "add --history-secret"),
+        (["--history-port", "0", "--history-secret", "history/url"], "0 is not in the range 1<=x<=65535"),
         (["--yunikorn-config", "yunikorn/Configs"], "NAMESPACE/NAME is expected"),
     ):
         run = tenure("install", *options)

@@ -13,6 +13,7 @@ from tenure.cli.live_cluster import server_address
 from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.installation import (
+    POSTGRESQL_PORT,
     HistorySecret,
     HistoryVolume,
     Installation,
@@ -65,7 +66,10 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 @click.option("--kueue-queues", is_flag=True, help="Read Kueue's queues, where there are no others.")
 @click.option("--prometheus", default="", metavar="URL",
               help="A Prometheus to be asked what pods use of their GPUs, and nodes of their CPU.")  # fmt: skip
-@click.option("--history-secret", metavar="NAME/KEY", help="Keep a history in PostgreSQL; the Secret has its address.")
+@click.option("--history-secret", metavar="NAME/KEY",
+              help="Keep a history in PostgreSQL; the Secret has its address, with user and password.")  # fmt: skip
+@click.option("--history-port", type=click.IntRange(1, 65_535), metavar="PORT",
+              help="The port in that address, which the NetworkPolicy opens.  [default: 5432]")  # fmt: skip
 @click.option("--history-volume", metavar="SIZE", help="Keep a history on a volume of this size; takes --replicas 1.")
 @click.option(
     "--pull-secret", "pull_secrets", multiple=True, metavar="NAME",
@@ -126,7 +130,9 @@ def install(
         yunikorn=_pair("--yunikorn-config", yunikorn_config, _MAP_FORM) if yunikorn_config else None,
         pod=replace(plain.pod, pull_secrets=credentials),
         console_pod=replace(plain.console_pod, pull_secrets=credentials),
-        history=_history(others.pop("history_secret"), others.pop("history_volume"), others["replicas"]),
+        history=_history(
+            others.pop("history_secret"), others.pop("history_port"), others.pop("history_volume"), others["replicas"]
+        ),
         **others,
     )
     if hosts and not console:
@@ -143,13 +149,17 @@ def _settings(path: str) -> dict[str, Any]:
     return record_of(Settings).encode(loaded)
 
 
-def _history(secret: str | None, volume: str | None, replicas: int) -> HistorySecret | HistoryVolume | None:
+def _history(
+    secret: str | None, port: int | None, volume: str | None, replicas: int
+) -> HistorySecret | HistoryVolume | None:
     """Give where the history is kept: a server that several replicas reach, or a volume that one mounts."""
     if secret and volume:
         raise click.UsageError("--history-secret and --history-volume are two places for one history; keep one of them")
     if secret:
         name, key = _pair("--history-secret", secret, _KEY_FORM, _KEY)
-        return HistorySecret(name=name, key=key)
+        return HistorySecret(name=name, key=key, port=port or POSTGRESQL_PORT)
+    if port is not None:
+        raise click.UsageError("--history-port is that of a PostgreSQL server; add --history-secret, or leave it out")
     if volume is None:
         return None
     if replicas > 1:
