@@ -51,6 +51,16 @@ def test_help_imports_neither_numpy_nor_pydantic_nor_rich():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_ends_without_a_last_search_for_garbage():
+    """What ran before it at exit is the collector: with all of a large cluster to look through it takes a while."""
+    code = (
+        "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+        "from tenure.cli.main import main\nmain(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def best_of(times, code):
     """Give the least time of several runs, on the processor: others may be busy on the same machine."""
     spans = []

@@ -32,6 +32,7 @@ def explain(
     from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.progress import busy  # noqa: PLC0415
     from tenure.explanation.explain import explain_workload, find_workload  # noqa: PLC0415
+    from tenure.model.collector import collector_paused  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
     asked = file if workload is None else workload
@@ -41,7 +42,7 @@ def explain(
     cluster, warnings = cluster_from(given or "", overrides, additions, queues, asked_for(given, where, live=live))
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
-    with busy("working out what would happen"):
+    with busy("working out what would happen"), collector_paused():  # one cycle leaves little garbage
         played = play(cluster, about=found.key)
     if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
         played = played.external

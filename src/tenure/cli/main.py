@@ -13,6 +13,7 @@ import click
 
 from tenure.cli.errors import run
 from tenure.cli.streams import prepare_streams
+from tenure.model.collector import end_without_collecting
 
 NAME: Final = "tenure"
 COMPLETION: Final = "_TENURE_COMPLETE"
@@ -115,6 +116,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``tenure`` and leave with its exit code."""
     prepare_streams()
+    end_without_collecting()
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run(lambda: _invoke(given or ["--help"])))
 

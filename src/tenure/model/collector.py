@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,12 @@ def count_as_old() -> None:
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
+
+
+def end_without_collecting() -> None:
+    """Let the process end without a last search for garbage: the system takes back all of its memory at once."""
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
 
 
 @contextmanager
