@@ -11,7 +11,7 @@ from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read import eviction_log
-from tenure.clusters.kubernetes.write.actor import Actor
+from tenure.clusters.kubernetes.write.actor import Actor, Outcome
 from tenure.engine.plan import Plan
 from tenure.live.external import ExternalRescheduler
 from tenure.model.cluster import Eviction
@@ -114,3 +114,48 @@ def test_a_record_that_the_watch_does_not_show_yet_is_waited_for():
         refused += [failure.error.status for failure in turn.outcome.failures]
     assert set(refused) == {409}
     assert len(refused) > 1, "it is tried again"
+
+
+class Recreating(Nowhere):
+    """An API server that carries evictions out, behind which a controller makes every pod anew from its template."""
+
+    def __init__(self, template):
+        self.template, self.evicted, self.now, self.informers = template, 0, NOW, None
+
+    def create(self, path, body, **query):  # noqa: ARG002
+        """Evict the pod, and make another one a second later."""
+        assert path.endswith("/eviction")
+        self.evicted += 1
+        self.informers.pods.drop(("default", body["metadata"]["name"]))
+        self.put(self.now + SECOND)
+        return b"{}"
+
+    def put(self, at):
+        """Make a pod that no node fits."""
+        waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node fits"}
+        new = foreign(f"web-{self.evicted}", "99", owner=("ReplicaSet", "web"), annotations=self.template,
+                      status={"conditions": [waits]})  # fmt: skip
+        new.metadata.creation_timestamp = format_time(at)
+        self.informers.pods.put(new)
+
+
+@pytest.mark.parametrize(("template", "least", "most"), [({reservations.KEPT_OFF: "n0"}, 1, 2), ({}, 0, 0)])
+def test_a_template_that_says_that_its_pods_are_kept_off_nodes_does_not_have_them_evicted_for_ever(
+    template, least, most
+):
+    """The annotation is the admission policy's; those that the policy kept off are made anew once, and have none."""
+    client = Recreating(template)
+    client.informers = watching(node("n0", "10"), settings=SETTINGS).informers
+    client.put(NOW - 60 * SECOND)
+    controller = ReservationController(client, client.informers)
+    for minute in range(60):
+        client.now = NOW + minute * 60 * SECOND
+        controller.tidy(None, Outcome(), client.now)
+    assert least <= client.evicted <= most
+    moves = (DepartedPod("uid-gone", "uid-web", "n0", "n1"),)
+    controller.tidy(NodeReservation(id=HOLE.id, at=HOLE.at, until=HOLE.until, moves=moves), Outcome(), client.now)
+    assert least <= client.evicted <= most, "who is guided is left alone"
+    for minute in range(60, 70):  # what a later record kept off nodes is made anew once that is gone
+        client.now = NOW + minute * 60 * SECOND
+        controller.tidy(None, Outcome(), client.now)
+    assert 2 * least <= client.evicted <= 2 * most

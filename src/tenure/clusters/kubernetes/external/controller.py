@@ -43,6 +43,12 @@ CHECKED_SECONDS: Final = 60.0
 STUCK: Final = 30 * SECOND
 """µs after which a replacement that waits in vain, kept off nodes by a record that is gone, is made anew."""
 
+LATE: Final = DEAF
+"""µs for which admission may go on keeping pods off nodes by a record that is gone: it reads records later."""
+
+MOST_RENEWED: Final = 10_000
+"""Controllers that are remembered whose pods were made anew."""
+
 JSON_PATCH: Final = "application/json-patch+json"
 CONFLICT: Final = 409
 """What the API server answers to a write of a version that is not the newest, or of what is there already."""
@@ -68,6 +74,7 @@ class ReservationController:
         self.informers = informers
         self._checked = float("-inf")
         self._known: str | None = None
+        self._renewed: dict[str, int] = {}
 
     # -- what is there ----------------------------------------------------------------------------------------------
 
@@ -190,8 +197,10 @@ class ReservationController:
             if hole is None or node.name not in hole.nodes or not reservations.is_tainted(node, hole.id):
                 self._attempt("release", node.name, partial(self._taint, node.name, None), outcome)
         guided = set() if hole is None or hole.released else {m.controller for m in hole.moves}
+        for controller in guided:
+            self._renewed.pop(controller, None)
         for pod in self._records():
-            if self._is_stuck(pod, now) and pod.controller not in guided:
+            if self._is_stuck(pod, now) and pod.controller not in guided and self._is_replacement(pod, now):
                 self._attempt("release", pod.name, partial(self._anew, pod), outcome)
 
     # -- the writes -------------------------------------------------------------------------------------------------
@@ -295,6 +304,16 @@ class ReservationController:
     def _pods(self, uids: Iterable[str]) -> list[PodRecord]:
         wanted = set(uids)
         return [p for p in self._records() if p.uid in wanted] if wanted else []
+
+    def _is_replacement(self, pod: PodRecord, now: int) -> bool:
+        """Whether a pod may be kept off nodes by a record that is gone, and not by what it was made from.
+
+        Those of a controller that come after its first were made anew would else be evicted again and again.
+        """
+        since = self._renewed.setdefault(pod.controller, now)
+        while len(self._renewed) > MOST_RENEWED:
+            del self._renewed[next(iter(self._renewed))]
+        return pod.created_at < since + LATE
 
     def _is_stuck(self, pod: PodRecord, now: int) -> bool:
         return (
