@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import signal
 import sqlite3
 import time
 from contextlib import closing
@@ -114,6 +115,24 @@ def test_a_price_of_what_there_was_none_of_is_warned_of(simulated, run_command, 
             f"warning: {prices}: 'cpus' has a price, but there was none of it; did you mean cpu?",
             f"warning: {prices}: 'example.com/thing' has a price, but there was none of it",
         ]
+
+
+@pytest.mark.parametrize("option", ["--simulation", "--history"])
+def test_the_name_of_a_live_cluster_does_not_keep_a_console_from_a_simulation(
+    simulated, run_command, monkeypatch, option
+):
+    """Where that name is asked for, a simulation of another is refused as before."""
+    monkeypatch.setattr("tenure.web.server.serve", lambda *given: given[2]())
+    monkeypatch.setenv("TENURE_CLUSTER", "prod")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        code, out, err = run_command("console", option, simulated[0], "--port", "0")
+        assert (code, out[:28], err) == (0, "listening on http://127.0.0.", "")
+        code, _, err = run_command("console", option, simulated[0], "--port", "0", "--cluster-name", "prod")
+        assert code == 1
+        assert "prod" in err
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_story_names_who_took_the_room(simulated, run_command):

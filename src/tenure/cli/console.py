@@ -32,8 +32,9 @@ EXTRA = "tenure[console]"
               help="The address to listen on; others than loopback only with --live, where viewers log in")  # fmt: skip
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
               help="A name under which browsers ask for it, beside loopback's. Repeatable.")  # fmt: skip
-@click.option("--cluster-name", envvar="TENURE_CLUSTER", metavar="NAME",
-              help="Of a history of several clusters, this one, by the name that its scheduler was given.")  # fmt: skip
+@click.option("--cluster-name", metavar="NAME",
+              help="Of a history of several clusters, this one, by the name that its scheduler was given; with --live "
+              "the default is $TENURE_CLUSTER.")  # fmt: skip
 @cluster_options(live=True)
 def console(  # noqa: PLR0913, PLR0917  one parameter for each option
     file: str | None, queues: str | None, simulation: str | None, history: str | None,
@@ -69,6 +70,8 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
         client = connect(where) if live else None
         named_pool = click.get_current_context().get_parameter_source("pool") is not ParameterSource.DEFAULT
         pool = where.pool if live or named_pool else None
+        if live:  # what a live cluster is called says nothing of a simulation, or of a history that was named
+            cluster_name = cluster_name or os.environ.get("TENURE_CLUSTER")
         source = _source(file, queues, simulation or history, (cluster_name, pool), where, client)
     except BaseException:
         taken.close()
