@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from tests.builders import cluster, node, queue, spec, workload
 from tests.report import plans
 from tests.report.simulations import example, page
@@ -79,3 +80,16 @@ def test_queues_are_bounded_and_the_caption_says_so():
     text = page_of(cluster([node("n")], queues=[queue(f"q{number}", guaranteed={"cpu": 1}) for number in range(1200)]))
     assert f"The first {MAX_LINES:,} of 1,200 lines." in text
     assert text.count('<td><div class="due">') == MAX_LINES
+
+
+@pytest.mark.parametrize(("many", "each"), [(1, 20_000), (20_000, 1), (1, MAX_LINES - 1)])
+def test_moves_are_bounded_and_the_caption_says_so(many, each):
+    made = cluster([node("n")])
+    move = {"workload": "default/a", "task": "a-0", "from": "n", "to": "m", "mode": "evict-first"}
+    found = [{"for": [], "trigger": "hot-node", "nodes": [f"n{p}"], "feasible": True, "waves": [[move] * each]}
+             for p in range(many)]  # fmt: skip
+    text = plan_page(made, made, {**plan_json(play(made)), "moves": found})
+    lines = many * (1 + each)
+    assert (f"The first {MAX_LINES:,} of {lines:,} lines." in text) == (lines > MAX_LINES)
+    told = text[text.index('id="moves"') :]
+    assert told.count("<td>a-0</td>") + told.count("To cool n") == MAX_LINES

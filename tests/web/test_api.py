@@ -113,6 +113,24 @@ def test_waves_have_the_numbers_of_the_command_and_max_is_called_so(client):
     assert "</svg>max</li>" in client.get("/queues").text
 
 
+@pytest.mark.parametrize(("plans", "each"), [(1, 20_000), (20_000, 1), (20_000, 0)])
+def test_a_page_of_very_many_moves_shows_the_first_of_them_and_counts_the_others(monkeypatch, plans, each):
+    """A browser can show it, and the API has them all."""
+    move = {"workload": "team-a/<b>", "task": "t-0", "from": "gpu-0", "to": "gpu-1", "mode": "evict-first"}
+    one = {"for": [f"team-a/w-{n}" for n in range(20_000 // plans)], "trigger": "pending", "feasible": True,
+           "waves": [[move] * each] if each else [], "certificate": None}  # fmt: skip
+    found = {"moves": [one] * plans, "settled": True, "warnings": [], "drain": None}
+    monkeypatch.setattr("tenure.web.data.moves", lambda *_: found)
+    with shown(small()) as client:
+        page = client.get("/moves").text
+    assert page.count("<path d=") == min(1000, plans * each)
+    assert page.count("<section>") == min(1000, plans)
+    left = plans * each - min(1000, plans * each), plans - min(1000, plans)
+    assert f"{left[0]:,} more moves and {left[1]:,} more plans are not shown" in page
+    assert len(page) < 1_500_000
+    assert ("and 19,980 more</h2>" in page) == (plans == 1)
+
+
 def test_pages_follow_each_other(client):
     whole = get(client, "workloads", sort="name")["workloads"]
     parts = [get(client, "workloads", sort="name", limit=1, offset=number)["workloads"] for number in range(5)]

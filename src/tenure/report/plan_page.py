@@ -115,12 +115,17 @@ def _plain_table(rows: Rows, shown: Sequence[tuple[str, ...]]) -> str:
 
 
 def _moves(result: dict[str, Any]) -> str:
-    parts, some = [], False
-    for sentence, rows in told_moves(result)[0]:
-        some = some or bool(rows.rows)
-        parts.append(f"<p>{escape(sentence)}</p>" + (_plain_table(rows, rows.rows) if rows.rows else ""))
-    caption = "Wave by wave; the moves of a wave may be made at once." if some else ""
-    return section("Moves", caption, *parts, name="moves") if parts else ""
+    """Tell of plans of moves; a sentence about one is a line, and so is each of its moves."""
+    told = told_moves(result)[0]
+    lines, left, parts = sum(1 + len(rows.rows) for _, rows in told), MAX_LINES, []
+    for sentence, rows in told:
+        shown = rows.rows[: max(0, left - 1)]
+        if left > 0:
+            parts.append(f"<p>{escape(sentence)}</p>" + (_plain_table(rows, shown) if shown else ""))
+        left -= 1 + len(shown)
+    caption = "Wave by wave; the moves of a wave may be made at once." if lines > len(told) else ""
+    caption += f" The first {MAX_LINES:,} of {lines:,} lines." if lines > MAX_LINES else ""
+    return section("Moves", caption.strip(), *parts, name="moves") if parts else ""
 
 
 def _queues(result: dict[str, Any], colors: dict[str, int]) -> str:

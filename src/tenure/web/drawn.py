@@ -96,10 +96,14 @@ def _level(share: float) -> int:
     return LEVELS - 1 if share >= 1 else min(LEVELS - 2, 1 + int(share * (LEVELS - 2)))
 
 
-def drawn_waves(move: Plain) -> list[dict[str, Any]]:
-    """Give each wave of moves as lines between the nodes that tasks leave and those where they land."""
-    found = []
-    for number, wave in enumerate(move.get("waves") or ()):
+def drawn_waves(move: Plain, most: int) -> list[dict[str, Any]]:
+    """Give waves as lines between the nodes that tasks leave and those where they land, of the first ``most`` moves."""
+    found: list[dict[str, Any]] = []
+    for number, whole in enumerate(move.get("waves") or ()):
+        wave = whole[:most]
+        if not wave:
+            break
+        most -= len(wave)
         left, right = sorted({m["from"] for m in wave}), sorted({m["to"] for m in wave})
         row = {name: index for index, name in enumerate(left)}
         landing = {name: index for index, name in enumerate(right)}

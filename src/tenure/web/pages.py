@@ -26,6 +26,12 @@ HERE: Final = Path(__file__).parent
 _STEPS: Final = 200
 """Steps of a plan that a page shows."""
 
+_MOVES: Final = 1000
+"""Moves that a page shows, and plans of moves."""
+
+_NAMED: Final = 20
+"""Workloads that are named for which moves make room."""
+
 Context = dict[str, Any]
 View = Callable[[Looked, Mapping[str, str], list[tuple[str, str]]], tuple[str, Context] | None]
 
@@ -176,11 +182,14 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     found = data.moves(look, drain)
     if found is None:
         return None
-    shown = [
-        {"sentence": move_sentence(move), "aim": move_aim(move), "move": move, "waves": drawn_waves(move)}
-        for move in found["moves"]
-    ]  # fmt: skip
-    return "moves.html", {"found": found, "drain": drain, "moves": shown}
+    shown, left = [], _MOVES
+    for move in found["moves"][:_MOVES]:
+        waves = drawn_waves(move, left)
+        left -= sum(len(wave["moves"]) for wave in waves)
+        shown.append({"sentence": move_sentence(move), "aim": move_aim(move), "move": move, "waves": waves})
+    count = sum(len(wave) for move in found["moves"] for wave in move.get("waves") or ())
+    cut = {"moves": count - (_MOVES - left), "plans": len(found["moves"]) - len(shown)}
+    return "moves.html", {"found": found, "drain": drain, "moves": shown, "cut": cut, "named": _NAMED}
 
 
 def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
