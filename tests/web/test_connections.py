@@ -7,7 +7,15 @@ import pytest
 from starlette.applications import Starlette
 from tests.web.consoles import served, small
 
-from tenure.web.connections import MOST_CONNECTIONS, ConnectionShares, most_connections
+from tenure.web.connections import (
+    MOST_CONNECTIONS,
+    NEW_AT_ONCE,
+    NEW_PER_SECOND,
+    ConnectionPace,
+    ConnectionShares,
+    most_connections,
+)
+from tenure.web.senders import MOST_SENDERS
 from tenure.web.server import configured
 
 
@@ -43,6 +51,33 @@ def test_one_that_is_being_answered_is_ended_last():
     assert [one.is_ended for one in (busy, idle, last)] == [False, True, False]
     shares.came(Opened(is_idle=False), "b")
     assert [one.is_ended for one in (busy, last)] == [False, False]
+
+
+def test_an_address_that_makes_too_many_in_a_second_is_refused_more_and_no_other_is():
+    """It may make some again each second; what is refused takes no room, and ends none of those that are there."""
+    now = 0.0
+    shares = ConnectionShares(10**6, lambda: now)
+    first = [Opened() for _ in range(NEW_AT_ONCE + 3)]
+    for one in first:
+        shares.came(one, "10.0.0.1")
+    assert [one.is_ended for one in first] == [False] * NEW_AT_ONCE + [True] * 3
+    other = Opened()
+    shares.came(other, "10.0.0.2")
+    now = 2.0
+    later = [Opened() for _ in range(2 * NEW_PER_SECOND + 1)]
+    for one in later:
+        shares.came(one, "10.0.0.1")
+        shares.went(one, "10.0.0.1")
+    assert [one.is_ended for one in later] == [False] * (2 * NEW_PER_SECOND) + [True]
+    assert not other.is_ended
+    for one in (*first, other):
+        shares.went(one, "10.0.0.1")
+
+
+def test_only_so_many_addresses_are_remembered():
+    pace = ConnectionPace(lambda: 0.0)
+    assert all(pace.allows(f"a{number}") for number in range(MOST_SENDERS + 10))
+    assert len(pace._left) == MOST_SENDERS
 
 
 def test_the_server_refuses_nothing_by_a_bound_of_its_own():

@@ -3,22 +3,33 @@
 While there is room, any address may have as many as it likes: behind a proxy all of them come from one. Where there is
 no more room, the address with most of them loses one for each that comes, so that no address keeps others out. The
 server has no bound of its own beside: that would refuse all alike, and would be reached while ended ones are let go.
+How many an address makes in a second is bounded far above what all users behind a proxy need, so that what one sender
+begins and gives up at once does not take the time in which others are answered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol
 
-from tenure.web.senders import network_of
+from tenure.web.senders import MOST_SENDERS, network_of
 
 MOST_CONNECTIONS: Final = 1900
 """Connections that are kept."""
 
 SPARE_FILES: Final = 200
 """Files that the process may open beside its connections."""
+
+NEW_AT_ONCE: Final = 2000
+"""New connections that an address may make at once."""
+
+NEW_PER_SECOND: Final = 500
+"""New connections that it may make in a second beyond these."""
 
 LOOKED_AT: Final = 50
 """Connections among which one is looked for that nothing is sent on."""
@@ -37,14 +48,18 @@ class Connection(Protocol):
 class ConnectionShares:
     """The connections of one server, by where they come from. Used from one event loop."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most_connections() if most is None else most
+        self.pace = ConnectionPace(clock)
         self._of: dict[str, dict[Connection, None]] = {}
         self._count = 0
 
     def came(self, connection: Connection, host: str) -> None:
-        """Take one more; where there are too many, one of those who have most is ended."""
+        """Take one more, unless it comes too soon; where there are too many, one of those who have most is ended."""
         address = network_of(host)
+        if not self.pace.allows(address):
+            connection.transport.abort()
+            return
         self._of.setdefault(address, {})[connection] = None
         self._count += 1
         if self._count > self.most:
@@ -69,6 +84,24 @@ class ConnectionShares:
         self._count -= 1
         if not found:
             del self._of[address]
+
+
+class ConnectionPace:
+    """How many new connections each address may still make. Used from one event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, address: str) -> bool:
+        """Whether an address may make one more now; it counts if so."""
+        now = self._clock()
+        left, before = self._left.pop(address, (float(NEW_AT_ONCE), now))
+        left = min(NEW_AT_ONCE, left + (now - before) * NEW_PER_SECOND)
+        self._left[address] = left - (left >= 1), now
+        if len(self._left) > MOST_SENDERS:
+            self._left.popitem(last=False)
+        return left >= 1
 
 
 def most_connections() -> int:
