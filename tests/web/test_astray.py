@@ -28,6 +28,25 @@ def test_a_browser_gets_a_page_with_a_way_back(client, path):
     assert "<b>x" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/queues/", "/queues"), ("/queues//?sort=name&at=", "/queues?sort=name&at="), ("/workloads/a%3F/%0d/",
+        "/workloads/a%3F/%0D"), ("/api/v1/overview/", "/api/v1/overview"),
+    ],
+)  # fmt: skip
+def test_a_slash_too_many_leads_to_the_address_without_it_on_the_same_host(client, path, to):
+    """Neither scheme nor host are named: behind a proxy with TLS they would be others."""
+    answer = client.get(path, headers=BROWSER)
+    assert (answer.status_code, answer.headers["location"]) == (307, to)
+
+
+@pytest.mark.parametrize("path", ["/nothing/", "//queues/", "//example.com/", "//example.com//", "/queues/x/", "//"])
+def test_a_slash_too_many_leads_nowhere_where_nothing_is(client, path):
+    answer = client.get(path, headers=BROWSER)
+    assert answer.status_code == 404
+
+
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "", "text/plain;q=0.5, application/json"])
 def test_a_program_gets_json(client, accept):
     answer = client.get("/nothing", headers={"accept": accept})

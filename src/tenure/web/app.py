@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from tenure.history.errors import HistoryError
@@ -239,6 +240,8 @@ class ConsoleApp:
     def astray(self, request: Request, error: Exception) -> Response:
         """Refuse an address or a method that there is not: a browser gets a page with a way back, a program JSON."""
         status: int = getattr(error, "status_code", 404)
+        if status == 404 and (there := _without_slash(request)) is not None:  # noqa: PLR2004  nothing is there
+            return RedirectResponse(there)
         if not wants_page(request):
             return _refused(status, _ASTRAY[status], getattr(error, "headers", None))
         return self._bare_page(request, status, _ASTRAY_PAGE[status], _NO_MOMENT, getattr(error, "headers", None))
@@ -456,5 +459,19 @@ def application(console: Console, *, hosts: tuple[str, ...] = LOOPBACK, whose: W
         exception_handlers={404: made.astray, 405: made.astray, HistoryError: made.unread, PutOffError: made.put_off,
                             Exception: made.broken},
     )  # fmt: skip
+    app.router.redirect_slashes = False  # by itself it names scheme and host, and knows nothing of a proxy's TLS
     app.state.console = made
     return app
+
+
+def _without_slash(request: Request) -> str | None:
+    """Give the address, on the same host, without a slash at its end, if there is something and it has one."""
+    path = request.scope["path"]
+    bare = {**request.scope, "path": path.rstrip("/")}
+    if (
+        path.startswith("//")
+        or bare["path"] in {"", path}
+        or all(route.matches(bare)[0] is Match.NONE for route in request.app.routes)
+    ):
+        return None
+    return quote(bare["path"]) + (f"?{request.url.query}" if request.url.query else "")
