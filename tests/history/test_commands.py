@@ -117,6 +117,28 @@ def test_a_price_of_what_there_was_none_of_is_warned_of(simulated, run_command, 
         ]
 
 
+def test_of_an_empty_file_it_is_said_how_one_of_its_kind_begins(simulated, run_command, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    for words, begins in (
+        (("report", "--history", simulated[0], "--prices", empty), "nvidia.com/gpu: 2.5"),
+        (("plan", tmp_path / "c.yaml", "--queues", empty), "partitions:"),
+        (("plan", empty), "apiVersion: tenure.dev/v1beta1"),
+    ):
+        code, out, err = run_command(*words)
+        assert (code, out, err) == (1, "", f"{empty}: is empty; a file begins with '{begins}'\n")
+
+
+def test_what_is_no_export_is_refused_in_words(run_command, tmp_path):
+    """Whether it is a folder, or text in another encoding."""
+    (tmp_path / "latin.jsonl").write_bytes(b'{"at": "caf\xe9"}\n')
+    for name, said in (("", "is a folder; name a file in it"), ("latin.jsonl", "byte 0xe9 is not UTF-8")):
+        code, out, err = run_command("history", "import", tmp_path / name, "--history", tmp_path / "new.db")
+        assert (code, out) == (1, "")
+        assert said in err
+        assert "codec" not in err
+
+
 @pytest.mark.parametrize("option", ["--simulation", "--history"])
 def test_the_name_of_a_live_cluster_does_not_keep_a_console_from_a_simulation(
     simulated, run_command, monkeypatch, option

@@ -94,7 +94,7 @@ _RUNS = (
     ),
     click.option(
         "--cluster-name", "history_name", envvar="TENURE_CLUSTER", metavar="NAME",
-        help="The name of this cluster in that history, if it is one of several clusters.",
+        help="The name of this cluster in that history, if it is one of several clusters; default: $TENURE_CLUSTER.",
     ),
 )  # fmt: skip
 _OPTIONS = (

@@ -203,7 +203,8 @@ def check_export(path: str) -> None:
         It is no file, or one of another kind.
     """
     if not Path(path).is_file():
-        raise InvalidInputError([InputProblem(path, 0, "", "there is no such file")])
+        what = "is a folder; name a file in it" if Path(path).is_dir() else "there is no such file"
+        raise InvalidInputError([InputProblem(path, 0, "", what)])
     with Path(path).open("rb") as file:
         begin = file.read(len(_SQLITE))
     if begin == _SQLITE:
@@ -249,7 +250,10 @@ def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:
                 number += 1
                 if line.strip():
                     yield _draft(line, path, number)
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+    except UnicodeDecodeError as error:
+        what = f"is no export in lines of JSON: byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise InvalidInputError([InputProblem(path, 0, "", what)]) from None
+    except (gzip.BadGzipFile, EOFError) as error:
         raise InvalidInputError([InputProblem(path, 0, "", f"is no export in lines of JSON: {error}")]) from None
 
 

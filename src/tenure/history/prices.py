@@ -18,7 +18,7 @@ def load_prices(path: str) -> dict[str, float]:
     InvalidInputError
         It cannot be read, or holds something else.
     """
-    document = read_document(path)
+    document = read_document(path, "nvidia.com/gpu: 2.5")
     if not isinstance(document.value, dict) or not document.value:
         what = "is no price list; write a resource and its price for an hour on each line, such as nvidia.com/gpu: 2.5"
         raise InvalidInputError([InputProblem(path, 0, "", what)])

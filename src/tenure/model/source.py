@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path as FilePath
-from typing import IO, cast
+from typing import IO, Final, cast
 
 from tenure.model.document import Document
 from tenure.model.encoding import decoded
@@ -29,10 +29,11 @@ STDIN = "-"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
+_BEGINS: Final = "apiVersion: tenure.dev/v1beta1"
 
 
-def read_document(path: str | FilePath) -> Document:
-    """Read a file that holds exactly one document.
+def read_document(path: str | FilePath, begins: str = _BEGINS) -> Document:
+    """Read a file that holds exactly one document. ``begins``: how one of that kind may begin.
 
     Raises
     ------
@@ -40,7 +41,7 @@ def read_document(path: str | FilePath) -> Document:
         It cannot be read, is too large, or is not well-formed YAML or JSON.
 
     """
-    documents = read_documents(path)
+    documents = read_documents(path, begins)
     if len(documents) != 1:
         raise InvalidInputError(
             [
@@ -52,7 +53,7 @@ def read_document(path: str | FilePath) -> Document:
     return documents[0]
 
 
-def read_documents(path: str | FilePath) -> tuple[Document, ...]:
+def read_documents(path: str | FilePath, begins: str = _BEGINS) -> tuple[Document, ...]:
     """Read a file of one or more YAML documents, or one of JSON; empty documents are left out.
 
     Raises
@@ -65,7 +66,7 @@ def read_documents(path: str | FilePath) -> tuple[Document, ...]:
     text = decoded(name, _read_bytes(name))
     documents = _parse(name, text)
     if not documents or all(document.value == {} for document in documents):
-        raise _fault(name, "is empty; a file begins with 'apiVersion: tenure.dev/v1beta1'")
+        raise _fault(name, f"is empty; a file begins with '{begins}'")
     return documents
 
 

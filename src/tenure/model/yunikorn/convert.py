@@ -56,7 +56,7 @@ def load_queues(path: str | FilePath) -> YuniKornQueues:
     InvalidInputError
         With all problems of the file, each with line and path; nothing of it is used.
     """
-    return queues_of(read_document(path))
+    return queues_of(read_document(path, "partitions:"))
 
 
 def is_yunikorn(value: Any) -> bool:
