@@ -71,7 +71,7 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
         named_pool = click.get_current_context().get_parameter_source("pool") is not ParameterSource.DEFAULT
         pool = where.pool if live or named_pool else None
         if live:  # what a live cluster is called says nothing of a simulation, or of a history that was named
-            cluster_name = cluster_name or os.environ.get("TENURE_CLUSTER")
+            cluster_name = cluster_name or os.environ.get("TENURE_CLUSTER") or None
         source = _source(file, queues, simulation or history, (cluster_name, pool), where, client)
     except BaseException:
         taken.close()
