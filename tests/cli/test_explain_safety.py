@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, play, queue, runs, waits
 from tests.properties.adding_up import drawn, priced
@@ -105,9 +107,21 @@ def test_what_a_shield_was_seen_to_hold_back_is_not_told_twice():
     assert [text for _, text in said].count(next(t for _, t in said if "minimum runtime of 30m" in t)) == 1
 
 
+def test_each_code_is_in_the_table_of_what_runs():
+    root = Path(__file__).parents[2]
+    table = (root / "docs/concepts.md").read_text().partition("\n### Of what runs\n")[2]
+    made = "".join((root / "src/tenure/explanation" / name).read_text() for name in ("explain.py", "safety.py"))
+    codes = set(re.findall(r'Reason\(\s*"(\w+)"', made)) - {
+        "Moves",
+        "MadeRoom",
+        "InvalidSetting",
+    }  # not of what runs on
+    assert codes == set(re.findall(r"`([A-Z]\w+)`(?:,| \|)", table))
+
+
 def test_no_cause_evicts_what_it_is_said_to_be_protected_from():
     seen = set()
-    for seed in range(60):
+    for seed in range(30):
         for state in (drawn(seed), priced(seed)):
             prospects, found = EvictionProspects(state), play(state)
             gone = {(s.workload, s.cause) for s in found.steps if s.action == "evict" and s.to is None}
