@@ -15,7 +15,7 @@ from tenure.history.lives import lives_around
 from tenure.history.query import Query
 from tenure.history.record import Draft, payload_of
 from tenure.history.simulation import numbered
-from tenure.history.takers import causes_of, takers_among
+from tenure.history.takers import LifeLine, causes_of, takers_among
 from tenure.history.views import LIFE, live_on, stays_at
 from tenure.history.waits import StoryWait, waits_of
 from tenure.web.past import PastSource
@@ -127,3 +127,15 @@ def test_waits_are_before_a_start_and_after_an_eviction(tmp_path, told, waits):
     minutes = [(w.since // MINUTE, None if w.until is None else w.until // MINUTE) for w in found]
     assert minutes == waits
     assert StoryWait(MINUTE, None).length(5 * MINUTE) == 4 * MINUTE
+
+
+def test_no_workload_took_the_room_of_one_that_started_at_once():
+    lives = {
+        "n/before": LifeLine("q", 0, started=0, asked={"cpu": 1}),
+        "n/at-once": LifeLine("q", SECOND, started=SECOND, asked={"cpu": 1}),
+        "n/waited": LifeLine("q", SECOND, started=2 * SECOND, asked={"cpu": 1}),
+    }
+    assert takers_among(lives, "n/at-once", {}, 9 * SECOND, 5) == []
+    assert [t.workload for t in takers_among(lives, "n/waited", {}, 9 * SECOND, 5)] == ["n/at-once", "n/before"]
+    (by,) = takers_among(lives, "n/at-once", {"n/waited": "reclaim"}, 9 * SECOND, 5)
+    assert (by.workload, by.how) == ("n/waited", "evicted")

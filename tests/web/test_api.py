@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.builders import node
+from tests.builders import node, spec, workload
 from tests.web.consoles import shown, small
 
 from tenure.model.dump import dump_cluster
@@ -62,6 +62,23 @@ def test_a_workload_says_why_it_waits_and_who_took_its_room(client):
         ("team-a/first", "evicted"), ("team-b/late", "overtook"), ("team-a/small", "overtook"),
     ]  # fmt: skip
     assert [(one["kind"], one["for"]) for one in found["story"]] == [("submitted", None), ("evicted", "team-a/first")]
+
+
+def test_what_runs_is_told_who_had_its_room_while_it_waited_and_no_others(client):
+    found = get(client, "workloads/team-b/late")["takers"]
+    assert [(one["workload"], one["how"]) for one in found] == [("team-a/first", "holds")]
+    found = get(client, "workloads/team-a/first")["takers"]
+    assert [(one["workload"], one["how"]) for one in found] == [("team-b/late", "evicted")]
+
+
+def test_no_workload_took_the_room_of_one_that_never_waited():
+    at_once = workload("at-once", of=spec(cpu=2, gpu=4), on=["gpu-2"], queue="a", age=60, running=60)
+    with shown(replace(small(), workloads=(*small().workloads[:2], at_once))) as client:
+        assert get(client, "workloads/default/at-once")["takers"] == []
+        page = client.get("/workloads/default/at-once").text
+        assert "Which workloads took its room" not in page
+        assert "<b>started</b>" in page
+        assert "at most" not in page
 
 
 def test_those_that_wait_come_first_and_then_those_that_waited_longest(client):

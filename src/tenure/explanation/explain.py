@@ -126,8 +126,8 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         headline = f"it would start now: {whole} bound in this cycle"
         return Story(key, "starts", headline, evictions=evictions, nodes=placed)
     if placed:
-        since = f" since {format_time(after.started_at)}" if after.started_at is not None else ""
-        headline = f"it runs{since} in queue {after.queue or 'default'}"
+        queue, start = after.queue or DEFAULT_QUEUE, after.started_at
+        headline = f"it runs in queue {queue}" + (f", since {format_time(start)}" if start is not None else "")
         refused = [r for r in played.refused if key in r.workload.split(", ")]
         prospects = EvictionProspects(played.after)
         held = (
@@ -346,7 +346,7 @@ def _future(pending: Pending, played: PlayThrough) -> int | None:
 
 def _waiting_headline(workload: Workload, now: int, placed: int) -> str:
     waited = format_duration(max(0, now - workload.created_at))
-    queue = workload.queue or "default"
+    queue = workload.queue or DEFAULT_QUEUE
     if placed:
         return f"{placed} of its {len(workload.tasks)} tasks run in queue {queue}; the others wait"
     return f"it waits in queue {queue} with priority {workload.priority}, and has waited for {waited}"

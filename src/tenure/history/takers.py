@@ -102,7 +102,7 @@ def takers_among(
 
 def _how(own: LifeLine, other: LifeLine, until: int) -> str:
     """Say how another workload had to do with the wait of one; empty: not at all."""
-    if other.started is None or other.started >= until:
+    if until <= own.submitted or other.started is None or other.started >= until:
         return ""
     if other.started >= own.submitted:
         return "overtook" if other.submitted > own.submitted else "started"

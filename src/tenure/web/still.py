@@ -114,9 +114,10 @@ class StillSource:
         wants = line.asked or line.held
         main = GPU if wants.get(GPU) else CPU
         first = nsmallest(limit, (
-            (TAKER_RANKS[_how(line, other, evicted)], -other.held.get(main, 0), other.key)
+            (TAKER_RANKS[how], -other.held.get(main, 0), other.key)
             for other in picture.lines.values()
             if other.key != key and (other.held.get(main) or other.key in evicted)
+            and (how := _how(line, other, evicted))
         ))  # fmt: skip
         gone = [_gone(whom, cause) for whom, cause in evicted.items() if whom not in picture.lines]
         found = [_taker(line, picture.lines[other], wants, evicted) for *_, other in first]
@@ -245,11 +246,16 @@ def _untold(task: Task, at: int) -> Task:
     return task
 
 
+def _started_with(tasks: int) -> str:
+    """Say of how many tasks a workload consists that started; how many of them started at once is not known."""
+    return "started" if tasks == 1 else f"started with at most {tasks} tasks"
+
+
 def _own(workload: Workload) -> Iterable[StoryLine]:
     if workload.created_at:
         yield StoryLine(workload.created_at, "submitted", f"submitted to queue {workload.queue or DEFAULT_QUEUE}")
     if workload.started_at is not None:
-        yield StoryLine(workload.started_at, "started", f"started with {len(workload.tasks)} tasks at most")
+        yield StoryLine(workload.started_at, "started", _started_with(len(workload.tasks)))
     for task in workload.tasks:
         if task.notice is not None and task.notice.at is not None:
             yield StoryLine(task.notice.at, "noticed", f"{task.name} was told that it has to go: {task.notice.cause}",
@@ -261,9 +267,12 @@ def _own(workload: Workload) -> Iterable[StoryLine]:
 
 
 def _how(line: WorkloadLine, other: WorkloadLine, evicted: dict[str, str]) -> str:
-    """Say how another workload had to do with the wait of one."""
+    """Say how another workload had to do with the wait of one; empty: not at all."""
     if other.key in evicted:
         return "evicted"
+    until = None if line.state == WAITING else line.started_at
+    if until is not None and (until <= line.created_at or (other.started_at or 0) >= until):
+        return ""
     if other.started_at is not None and line.created_at and other.started_at > line.created_at:
         return "overtook" if other.created_at > line.created_at else "started"
     return "holds"
