@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.device_expressions import ATTRIBUTES, CAPACITY, DOMAIN, EVALUATED, NOT_EVALUATED
 
-from tenure.engine.device_selector_form import DeviceSelectorError, SelectorForm
-from tenure.engine.device_selectors import CompiledSelector
+from tenure.engine.devices.selector_form import DeviceSelectorError, SelectorForm
+from tenure.engine.devices.selectors import CompiledSelector
 from tenure.model.devices import Device
 from tenure.model.records import record_of
 from tenure.model.report import ProblemReport

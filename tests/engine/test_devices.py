@@ -14,10 +14,10 @@ from tests.engine.reference_devices import meets
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
-from tenure.engine.device_capacity import consumed_of, is_tainted
-from tenure.engine.device_counts import BOTH, LATER
-from tenure.engine.device_selector_form import DeviceSelectorError
-from tenure.engine.device_selectors import CompiledSelector, compiled
+from tenure.engine.devices.capacity import consumed_of, is_tainted
+from tenure.engine.devices.counts import BOTH, LATER
+from tenure.engine.devices.selector_form import DeviceSelectorError
+from tenure.engine.devices.selectors import CompiledSelector, compiled
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.reasons import why_pending
 from tenure.engine.reserved_start import NextPass

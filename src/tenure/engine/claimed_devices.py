@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.device_counts import BOTH, LATER, DeviceCounts, Views
-from tenure.engine.device_room import DeviceRoom
-from tenure.engine.device_search import DemandedDevices, TakenDevice
-from tenure.engine.device_stock import DeviceStock
+from tenure.engine.devices.counts import BOTH, LATER, DeviceCounts, Views
+from tenure.engine.devices.room import DeviceRoom
+from tenure.engine.devices.search import DemandedDevices, TakenDevice
+from tenure.engine.devices.stock import DeviceStock
 from tenure.engine.journal import Journal
 from tenure.engine.labels import reached
 from tenure.engine.nodes import NOW, THEN, NodeTable

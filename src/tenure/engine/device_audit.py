@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tenure.engine.claimed_devices import DeviceTable
-from tenure.engine.device_counts import BOTH
+from tenure.engine.devices.counts import BOTH
 from tenure.engine.nodes import THEN
 
 

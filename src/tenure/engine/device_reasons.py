@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from tenure.engine.claimed_devices import DeviceTable
-from tenure.engine.device_answers import TOO_MUCH
-from tenure.engine.device_counts import LATER
-from tenure.engine.device_search import DeviceSearchError, alternatives
+from tenure.engine.devices.answers import TOO_MUCH
+from tenure.engine.devices.counts import LATER
+from tenure.engine.devices.search import DeviceSearchError, alternatives
 from tenure.engine.served_nodes import DeviceTerm
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tenure.engine.device_room import DeviceRoom
+from tenure.engine.devices.room import DeviceRoom
 from tenure.engine.nodes import NodeTable, by_itself, serve
 from tenure.model.devices import ExactDevices
 

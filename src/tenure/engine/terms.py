@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.claimed_devices import DeviceTable
-from tenure.engine.device_counts import BOTH, LATER
+from tenure.engine.devices.counts import BOTH, LATER
 from tenure.engine.journal import Journal
 from tenure.engine.labels import selects
 from tenure.engine.nodes import NOW, THEN, Ints, NodeTable

@@ -12,8 +12,8 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from tenure.engine.device_functions import EXTENSIONS, amount, declared, version
-from tenure.engine.device_selector_form import DeviceSelectorError, SelectorForm
+from tenure.engine.devices.functions import EXTENSIONS, amount, declared, version
+from tenure.engine.devices.selector_form import DeviceSelectorError, SelectorForm
 from tenure.model.devices import Device, DeviceAttribute
 
 

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.device_answers import RequestKind
-from tenure.engine.device_counts import LATER, CountedDevices, DeviceCounts, Views
-from tenure.engine.device_search import (
+from tenure.engine.devices.answers import RequestKind
+from tenure.engine.devices.counts import LATER, CountedDevices, DeviceCounts, Views
+from tenure.engine.devices.search import (
     FREE_STEPS,
     MOST_STEPS_IN_ALL,
     DemandedDevices,
@@ -25,7 +25,7 @@ from tenure.engine.device_search import (
     TakenDevice,
     alternatives,
 )
-from tenure.engine.device_stock import StockedDevice
+from tenure.engine.devices.stock import StockedDevice
 from tenure.model.devices import MOST_RESULTS, ExactDevices
 
 Mask = NDArray[np.bool_]

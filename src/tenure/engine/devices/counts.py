@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from tenure.engine.device_capacity import Consumed
-from tenure.engine.device_kinds import RequestKinds
-from tenure.engine.device_search import TakenDevice
-from tenure.engine.device_stock import DeviceStock, StockedDevice
+from tenure.engine.devices.capacity import Consumed
+from tenure.engine.devices.kinds import RequestKinds
+from tenure.engine.devices.search import TakenDevice
+from tenure.engine.devices.stock import DeviceStock, StockedDevice
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import NOW, THEN
 from tenure.model.devices import ExactDevices

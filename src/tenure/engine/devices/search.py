@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from tenure.engine.device_capacity import Consumed, is_tainted
-from tenure.engine.device_stock import NodeDevices, StockedDevice
+from tenure.engine.devices.capacity import Consumed, is_tainted
+from tenure.engine.devices.stock import NodeDevices, StockedDevice
 from tenure.model.devices import (
     MOST_RESULTS,
     DeviceAttribute,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from tenure.engine.device_functions import NOT_THERE, VERSION
+from tenure.engine.devices.functions import NOT_THERE, VERSION
 from tenure.model.device_uses import LONGEST_EXPRESSION
 from tenure.model.devices import Device
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.device_answers import TOO_MUCH, RequestKind, SelectorAnswers
-from tenure.engine.device_capacity import Consumed, is_tainted
-from tenure.engine.device_search import DeviceSearchError
-from tenure.engine.device_stock import DeviceStock, StockedDevice
+from tenure.engine.devices.answers import TOO_MUCH, RequestKind, SelectorAnswers
+from tenure.engine.devices.capacity import Consumed, is_tainted
+from tenure.engine.devices.search import DeviceSearchError
+from tenure.engine.devices.stock import DeviceStock, StockedDevice
 from tenure.engine.journal import Journal
 from tenure.engine.nodes import THEN
 from tenure.model.devices import ExactDevices

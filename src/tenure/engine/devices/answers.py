@@ -13,15 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.device_capacity import Consumed, consumed_of
-from tenure.engine.device_search import DeviceSearchError
-from tenure.engine.device_stock import DeviceStock, StockedDevice
+from tenure.engine.devices.capacity import Consumed, consumed_of
+from tenure.engine.devices.search import DeviceSearchError
+from tenure.engine.devices.stock import DeviceStock, StockedDevice
 from tenure.model.devices import DeviceSelector, ExactDevices
 
 Ints = NDArray[np.int64]
 
 MOST_EFFORT_IN_ALL: Final = 2_000_000
-"""Effort (see `device_selector_form`) that selectors of one namespace may cost in a cycle: seconds at the very most."""
+"""Effort that selectors of one namespace may cost in a cycle, seconds at the very most: see `selector_form`."""
 
 _FOR_EACH: Final = 5
 """Effort of a look at a device of which it is known what a selector says."""
@@ -95,8 +95,8 @@ class SelectorAnswers:
 
         What it reads of a device is asked about once.
         """
-        from tenure.engine.device_selector_form import DeviceSelectorError  # noqa: PLC0415  takes long to import
-        from tenure.engine.device_selectors import compiled  # noqa: PLC0415
+        from tenure.engine.devices.selector_form import DeviceSelectorError  # noqa: PLC0415  takes long to import
+        from tenure.engine.devices.selectors import compiled  # noqa: PLC0415
 
         program = compiled(selector.cel.expression)
         if isinstance(program, DeviceSelectorError):
