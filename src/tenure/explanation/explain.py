@@ -332,10 +332,11 @@ _SKIPPED = {
 
 def _held(refused: Refused) -> Reason:
     """Say by which shield a workload that runs was kept from giving way."""
-    until = f" until {format_time(refused.until)}" if refused.until is not None else ""
+    end = None if refused.until is None else format_time(refused.until)
+    until = "" if end is None or end in refused.message else f" until {end}"
     whom = f" for {refused.beneficiary}" if refused.beneficiary else ""
     numbers = {"cause": refused.cause, "for": refused.beneficiary, "shield": refused.shield}
-    text = f"it was not evicted{whom} by {refused.cause}: {refused.shield} protects it{until}. {refused.message}"
+    text = f"it was not evicted{whom} by {refused.cause}: {refused.message} ({refused.shield}{until})"
     return Reason("Shielded", text, numbers)
 
 
