@@ -12,7 +12,7 @@ from tests.report.simulations import read
 from tenure.model.workload import Phase
 from tenure.report.plan_nodes import LEAVES, PROMISED, RUNS, views_of
 from tenure.report.plan_page import plan_page
-from tenure.report.plan_rows import headline, steps
+from tenure.report.plan_rows import headline, move_sentence, steps
 from tenure.report.plan_text import plan_text
 from tenure.report.tables import Terminal, text_width
 
@@ -31,6 +31,14 @@ def test_the_text_tells_all_that_is_in_the_plan():
     ):  # fmt: skip
         assert part in text.replace("\N{NO-BREAK SPACE}", " "), part
     assert re.search(r"vision GPU 7\.5 5 4 16", text)
+
+
+def test_a_bound_of_nothing_is_not_told_of_moves_that_cost_something():
+    greedy = {"method": "greedy", "cost": 3600.0, "lowerBound": 0.0, "reason": "no bound is proven"}
+    move = {"feasible": True, "trigger": "pending", "for": ["a"], "waves": [[]], "certificate": greedy}
+    assert move_sentence(move).endswith("The moves cost 1 weighted hour (greedy). No bound is proven.")
+    free = move_sentence({**move, "certificate": {**greedy, "cost": 0.0}})
+    assert "cost 0 weighted hours; no plan can cost less than 0 weighted hours (greedy)" in free
 
 
 def test_the_text_fits_a_narrow_terminal():

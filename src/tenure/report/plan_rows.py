@@ -321,7 +321,7 @@ def move_sentence(move: Plan) -> str:
         found = move.get("waves") or ()
         text += f"{count(sum(map(len, found)), 'move')} in {count(len(found), 'wave')}{_later(move)}."
         if certificate:
-            text += f" The moves cost {_figure(certificate.get('cost'))}; {_proven(certificate)} ({method})."
+            text += f" The moves cost {_figure(certificate.get('cost'))}{_proven(certificate)} ({method})."
     reason = certificate.get("reason") or ""
     return text + (f" {reason[:1].upper()}{reason[1:]}{'' if reason.endswith('.') else '.'}" if reason else "")
 
@@ -349,11 +349,17 @@ def _later(move: Plan) -> str:
 
 
 def _proven(certificate: Plan) -> str:
-    """Say what is known of how good a plan is: by the least it could cost, or by the most it could gain."""
+    """Say what is known of how good a plan is: by the least it could cost, or by the most it could gain.
+
+    That no plan costs less than nothing is no news.
+    """
     if certificate.get("gain") is None:
-        return f"no plan can cost less than {_figure(certificate.get('lowerBound'))}"
+        bound = certificate.get("lowerBound")
+        if not bound and certificate.get("cost"):
+            return ""
+        return f"; no plan can cost less than {_figure(bound)}"
     gain, net, bound = (f"{float(certificate[key]):.3g}" for key in ("gain", "net", "bound"))
-    return f"they gain {gain} weighted resources, {net} after their cost, and no plan can leave more than {bound}"
+    return f"; they gain {gain} weighted resources, {net} after their cost, and no plan can leave more than {bound}"
 
 
 def _figure(value: float | None) -> str:
