@@ -74,6 +74,19 @@ def test_a_minimum_runtime_that_depends_on_who_takes_is_told_with_its_shortest_e
     assert text.endswith(f"from some queues its minimum runtime protects it until {format_time(NOW + 30 * MINUTE)}")
 
 
+def test_the_minimum_runtime_of_a_queue_above_holds_against_those_outside_and_not_that_of_the_leaf():
+    """By the method `lca` the queue below the common ancestor says it, and above leaf b no other leaf is there."""
+    above = queue("p", reclaim_min_runtime=40 * MINUTE)
+    tree = [above, queue("far"), queue("b", "p", reclaim_min_runtime=20 * MINUTE)]
+    state = cluster(tree, [runs("one", "b", ["n0"], minutes=10)])
+    text = f"from reclaim: its minimum runtime protects it until {format_time(NOW + 30 * MINUTE)}"
+    assert ("Protected", text) in told(state)[0]
+    over = changed(state, "p", reclaim_min_runtime=0)
+    assert [text[:18] for code, text in told(over)[0] if code == "MayGiveWay" and "reclaim" in text] == [
+        "reclaim may evict "
+    ]
+
+
 def test_what_is_never_evicted_is_told_once_and_why():
     said, _ = told(changed(STATE, "one", priority=200, preemptible=None))
     assert said == [("Protected", "no cause evicts it: default/one is not preemptible: its priority is 200")]

@@ -96,13 +96,14 @@ def _asked(
 
 
 def _by_other_queue(prospects: EvictionProspects, running: WorkloadState, refusal: Refusal | None) -> Refusal | None:
-    """Give how minimum runtime holds reclaim back where that depends on which queue takes: the shortest, if any."""
+    """Give how minimum runtime holds reclaim back whichever queue takes: until the soonest of its ends, if any."""
     ends = prospects.minimum_runtimes_end(running)
-    if len(ends) <= 1:
+    if not ends or (refusal is not None and ends == [refusal.until]):
         return refusal
     if ends[0] <= prospects.session.now:
         return None
-    text = f"its minimum runtime protects it until {format_time(ends[0])}, and from some queues longer"
+    longer = ", and from some queues longer" if len(ends) > 1 else ""
+    text = f"its minimum runtime protects it until {format_time(ends[0])}{longer}"
     return Refusal(MIN_RUNTIME, text, ends[0], core_only=True)
 
 
@@ -127,7 +128,7 @@ def _reclaim(queues: QueueTree, running: WorkloadState, amount: Sequence[int], p
     told = ", ".join(_standing(queues, leaf, row) for row in beyond or rows)
     numbers = {"queue": name, "resources": [queues.resources[row] for row in beyond]}
     if not beyond:
-        text = f"from reclaim: queue {name} is within its guaranteed: {told}"
+        text = f"from reclaim: queue {name} is within its guaranteed" + (f": {told}" if told else "")
         return Reason("Protected", text, {"causes": ["reclaim"], "shield": "guaranteed", "until": None})
     text = f"reclaim may evict it for a queue that is owed room: queue {name} holds {told}"
     ends = prospects.minimum_runtimes_end(running)[-1:]
