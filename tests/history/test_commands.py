@@ -223,6 +223,18 @@ def test_the_same_simulation_adds_nothing_and_another_is_refused(simulated, run_
     assert "holds another history already: a simulation of jobs.csv with other settings or input" in err
 
 
+@pytest.mark.parametrize(("old", "new"), [("<i>odd", "even"), ("60,60,b", "60,60,a"), ("1,1000", "1,500")])
+def test_what_jobs_are_tells_simulations_apart_where_all_happens_at_the_same_times(
+    simulated, run_command, tmp_path, old, new
+):  # fmt: skip
+    store, _, words = simulated
+    assert old in JOBS
+    (tmp_path / "jobs.csv").write_text(JOBS.replace(old, new))
+    code, _, err = run_command(*words, "--history", store)
+    assert code == 3
+    assert "holds another history already: a simulation of jobs.csv with other settings or input" in err
+
+
 def test_that_a_history_is_of_an_earlier_version_is_said(simulated, run_command, tmp_path):
     """Versions may decide otherwise, and describe a cluster otherwise."""
     store, _, words = simulated

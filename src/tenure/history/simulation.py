@@ -169,7 +169,7 @@ class SimulationRecords:
 
     def prefix(self) -> bytes:
         """Give what the keys of these records begin with, and those of no other simulation."""
-        return fingerprint(self.cluster, self.log, self.columns)
+        return fingerprint(self.cluster, self.log, self.columns, self.submitted)
 
     # -- events: each gives the position after what it has dealt with -------------------------------------------------
 
@@ -467,15 +467,20 @@ _RANKS: Final = {"origin": 0, "submitted": 1, "noticed": 2, "evicted": 2, "nomin
 _OTHER: Final = 4
 
 
-def fingerprint(cluster: Cluster, log: EventLog, columns: EventColumns) -> bytes:
-    """Give eight bytes that tell this simulation from any other; ``columns`` are those of its log."""
-    whole = blake2b(digest_size=8)
+def fingerprint(cluster: Cluster, log: EventLog, columns: EventColumns, submitted: Sequence[Draft]) -> bytes:
+    """Give eight bytes that tell this simulation from any other, and from itself under another version of Tenure.
+
+    ``columns`` are those of its log, whose jobs are numbers: what these are is said by the records ``submitted``.
+    """
+    whole = blake2b(__version__.encode(), digest_size=8)
     whole.update(encode(cluster_to_plain(replace(cluster, workloads=()))).encode("utf-8", "surrogatepass"))
     whole.update(repr((len(log.workloads), log.initial)).encode())
     for column in (columns.kind, columns.at, columns.job, columns.task, columns.x):
         whole.update(column.astype("<i8").tobytes())
     for begin in range(0, len(columns.extra), HASHED):
         whole.update(repr(columns.extra[begin : begin + HASHED]).encode("utf-8", "surrogatepass"))
+    for draft in submitted:
+        whole.update(repr((draft.workload, draft.queue, draft.payload)).encode("utf-8", "surrogatepass"))
     return whole.digest()
 
 
