@@ -130,7 +130,7 @@ def test_a_series_of_a_long_time_reads_sums_by_the_hour(tmp_path, monkeypatch):
     real = views.clipped
     monkeypatch.setattr(views, "clipped", lambda *given: read.append(1) or real(*given))
     with open_history(str(tmp_path / "history.db"), write=True) as store:
-        store.append(HERE, numbered(drafts, b"together"), fresh=True)
+        store.append(HERE, numbered(drafts, b"together"))
         (series,) = queues_over_time(store, NOVEMBER, NOVEMBER + 40 * DAY, 500)
     assert read == []
     assert len(series.at) == 480
@@ -142,7 +142,7 @@ def test_a_long_history_is_shown_with_what_ran_before_it_is_gone_through(tmp_pat
     drafts = [d for n in range(3000) for d in life(n, NOVEMBER + n * 10 * MINUTE, ends=n != 7)]
     path = str(tmp_path / "history.db")
     with open_history(path, write=True) as store:
-        store.append(HERE, numbered(sorted(drafts), b"together"), fresh=True)
+        store.append(HERE, numbered(sorted(drafts), b"together"))
     monkeypatch.setattr(past, "LARGE", 2000)
     source = PastSource(path)
     try:

@@ -5,7 +5,9 @@ import threading
 
 import pytest
 from sqlalchemy import text
+from tests.builders import cluster, node, workload
 from tests.history.worlds import MINUTE, SECOND
+from tests.simulator.helpers import script
 
 from tenure.history import open_history
 from tenure.history.errors import HistoryError
@@ -15,9 +17,11 @@ from tenure.history.months import month_of, next_month
 from tenure.history.query import Query
 from tenure.history.record import SCHEMA, Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, Retention, forget_user, prune
+from tenure.history.simulation import PlanListener, write_simulation
 from tenure.history.statement import statement_of
 from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
+from tenure.simulator.outcomes import outcomes_of
 
 HERE = Origin("here", "gpu")
 NOVEMBER = 1_793_491_200_000_000  # 2026-11-01T00:00:00Z
@@ -97,6 +101,35 @@ def test_two_writers_at_once_write_each_record_once(address):
         assert store.info().records == 800
         found = statement_of(store, by="queue")
         assert found.used["cpu"] + found.lost["cpu"] == 200 * 1000 * MINUTE
+
+
+@pytest.mark.parametrize("other", ["same", "different"])
+def test_of_two_simulations_at_once_one_is_written_whole_and_once(address, other, monkeypatch):
+    """The second writes all that it has to write just before the first begins to."""
+    with open_history(address, write=True) as store, open_history(address, write=True) as second:
+        mine, writing = one_job("mine"), store.writing
+
+        def late():
+            monkeypatch.setattr(store, "writing", writing)
+            write_simulation(second, "t.csv", *(mine if other == "same" else one_job("other")))
+            return writing()
+
+        monkeypatch.setattr(store, "writing", late)
+        if other == "same":
+            assert write_simulation(store, "t.csv", *mine) == 0
+        else:
+            with pytest.raises(HistoryError, match="holds another history already"):
+                write_simulation(store, "t.csv", *mine)
+        found = statement_of(store, by="workload")
+        assert found.used["cpu"] == sum(row.used["cpu"] for row in found.rows) == 1000 * MINUTE
+        assert len(found.rows) == 1
+
+
+def one_job(name):
+    """Give a simulation of one job that runs for a minute, as `write_simulation` takes it."""
+    model, here = workload(name, tasks=1), cluster(nodes=[node("n", cpu=4)], workloads=[])
+    log = script([model], ("submit", 0, 0), ("bind", 0, 0, 0, 0), ("end", 60, 0, 0))
+    return here, log, outcomes_of(log), PlanListener(here.now)
 
 
 def test_what_is_too_old_goes_kind_by_kind(address):

@@ -83,7 +83,7 @@ def long_history(tmp_path_factory):
     drafts = [d for n in range(20_000) for d in life(n, NOVEMBER + n * MINUTE, ends=n not in {5, 10_000, 19_999})]
     path = str(tmp_path_factory.mktemp("long") / "history.db")
     with open_history(path, write=True) as store:
-        store.append(HERE, numbered([begin, *sorted(drafts)], b"together"), fresh=True)
+        store.append(HERE, numbered([begin, *sorted(drafts)], b"together"))
     return path
 
 

@@ -410,10 +410,10 @@ def write_simulation(
         made = SimulationRecords(cluster, log, outcomes, listener)
         drafts = numbered(made.records(), made.prefix())
     origin = named_after(trace)
-    there = store.span() is not None
-    if there and not store.has(drafts[0]):
+    written = store.append_alone(origin, drafts)
+    if written is None:
         raise HistoryError(store.place, _other(store, origin))
-    return store.append(origin, drafts, fresh=not there)
+    return written
 
 
 def write_simulation_file(

@@ -132,7 +132,7 @@ class HistoryStore:
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
-    def append(self, origin: Origin, drafts: Sequence[Draft], *, fresh: bool = False) -> int:
+    def append(self, origin: Origin, drafts: Sequence[Draft]) -> int:
         """Append records; those whose key is there already are left out. Gives how many were new.
 
         Parameters
@@ -141,23 +141,31 @@ class HistoryStore:
             Whose history it is.
         drafts
             The records, in the order of time where that is possible.
-        fresh
-            No key of theirs can be there: nobody asks.
         """
         written = 0
         for begin in range(0, len(drafts), AT_ONCE):
-            batch = drafts[begin : begin + AT_ONCE]
             with self.writing() as connection:
-                written += self._append(connection, origin, batch, fresh=fresh)
+                written += self._append(connection, origin, drafts[begin : begin + AT_ONCE])
         return written
 
-    def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft], *, fresh: bool) -> int:
+    def append_alone(self, origin: Origin, drafts: Sequence[Draft]) -> int | None:
+        """Append records as `append` does, unless the store has others, and not the first of these: None then.
+
+        Of two writers with different records one writes all of its own, and the other nothing.
+        """
+        with self.writing() as connection:
+            if not _is_empty(connection) and not _has(connection, drafts[0]):
+                return None
+            written = self._append(connection, origin, drafts[:AT_ONCE])
+        return written + self.append(origin, drafts[AT_ONCE:])
+
+    def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft]) -> int:
         migrations.check_unchanged(connection, self.place)
         source = self._source(connection, origin)
         rollup, written = Rollup(), 0
         for month, group in by_month(batch):
             table = self._month(connection, month)
-            drafts = group if fresh else _new(connection, table, group)
+            drafts = _new(connection, table, group)
             if drafts:
                 mark = "%s" if connection.dialect.name == "postgresql" else "?"
                 connection.exec_driver_sql(insertion(table.name, source, mark), drafts)
@@ -237,15 +245,6 @@ class HistoryStore:
         if first is None or last is None:
             return None
         return (max(first, begin) if begin is not None and begin <= last else first), last
-
-    def has(self, draft: Draft) -> bool:
-        """Whether a record is there."""
-        with self.reading() as connection:
-            month = month_of(draft.at)
-            if month not in months_of(connection):
-                return False
-            key = records_table(month).c.key
-            return connection.execute(select(key).where(key == draft.key)).first() is not None
 
     def records(
         self,
@@ -382,6 +381,21 @@ def _count(connection: Connection, query: Query) -> int:
         statement = select(func.count()).select_from(table).where(*conditions(table, query, None, newest=False))
         count += connection.execute(statement).scalar_one()
     return count
+
+
+def _is_empty(connection: Connection) -> bool:
+    """Whether there are no records at all."""
+    numbers = (records_table(month).c.id for month in months_of(connection))
+    return all(connection.execute(select(number).limit(1)).first() is None for number in numbers)
+
+
+def _has(connection: Connection, draft: Draft) -> bool:
+    """Whether a record is there."""
+    month = month_of(draft.at)
+    if month not in months_of(connection):
+        return False
+    key = records_table(month).c.key
+    return connection.execute(select(key).where(key == draft.key)).first() is not None
 
 
 def _edge(connection: Connection, month: int, *, newest: bool) -> Select[Any]:
