@@ -154,6 +154,20 @@ def test_nothing_of_a_forgotten_name_stays_in_the_file_or_its_log(tmp_path):
         assert b"ben" in written
 
 
+def test_what_was_taken_out_is_not_there_again_when_more_is_to_be_kept(address):
+    """After a prune by hand, the scheduler's own, which keeps more, changes neither begin nor sums."""
+    with open_history(address, write=True) as store:
+        origin = Draft(NOVEMBER, "origin", payload=payload_of(cluster=CLUSTER), key=key_of("origin"))
+        store.append(HERE, [origin, *(d for n in range(600) for d in life_of(n))])
+        last = store.span()[1]
+        prune(store, last, Retention(DAY))
+        begin, wanted = store.span()[0], statements(store)
+        assert begin == last - DAY
+        assert prune(store, last, Retention(KEPT)) == 0
+        assert store.span()[0] == begin
+        assert statements(store) == wanted
+
+
 @settings(max_examples=tries(4, 60), deadline=None)
 @given(world=worlds(), form=st.sampled_from(["jsonl", "jsonl.gz", "parquet"]))
 def test_an_import_says_what_its_source_says(folder, server, world, form):

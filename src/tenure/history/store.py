@@ -351,10 +351,13 @@ def _begin(connection: Connection) -> int | None:
 def set_begin(connection: Connection, at: int, *, earlier: bool = False) -> None:
     """Note from when on (µs since the epoch) a store has what happened; what is older was taken out.
 
-    ``earlier``: only where it is known to have less.
+    Only where it is known to have more: what was taken out before is not there again. ``earlier``: only where it is
+    known to have less, because what was missing has come back.
     """
     known = _begin(connection)
-    if earlier and (known is None or known <= at):
+    if known is None and earlier:
+        return
+    if known is not None and (known <= at if earlier else known >= at):
         return
     connection.execute(delete(META).where(META.c.key == BEGIN))
     connection.execute(insert(META).values(key=BEGIN, value=str(at)))
