@@ -115,7 +115,7 @@ class LifeRecords:
         for key in [key for key in names if key in known and key not in present]:
             gone = known.pop(key)
             if gone is not None:
-                drafts += self._gone(key, gone, look)
+                drafts += self._gone(key, gone, look, look.cluster.now)
         self._seen, self._number = present, observed.number
         return drafts
 
@@ -131,7 +131,7 @@ class LifeRecords:
         assert self.known is not None
         before = self.known.get(key)
         if before is not None and before.uid != uid:
-            yield from self._gone(key, before, look)
+            yield from self._gone(key, before, look, min(look.cluster.now, model.created_at))
             before = None
         queue = model.queue or DEFAULT_QUEUE
         if before is None:
@@ -197,14 +197,16 @@ class LifeRecords:
             if not self.was_evicted(pod.uid):
                 _add(known.held, look.held(pod))
 
-    def _gone(self, key: str, gone: KnownWorkload, look: _Look) -> Iterator[Draft]:
+    def _gone(self, key: str, gone: KnownWorkload, look: _Look, at: int) -> Iterator[Draft]:
+        """It is not there any more; ``at``: since when, at the latest: another one may have its name from then on."""
+        at = max(at, gone.model.created_at, gone.started or 0)
         if not gone.ended:
-            yield self._over(key, gone, look, "gone")
+            yield self._over(key, gone, look, "gone", at)
         elif gone.started is not None:
-            self.ended.append(Ended(key, gone.queue, gone.started, look.cluster.now))
+            self.ended.append(Ended(key, gone.queue, gone.started, at))
 
-    def _over(self, key: str, known: KnownWorkload, look: _Look, state: str) -> Draft:
-        now = look.cluster.now
+    def _over(self, key: str, known: KnownWorkload, look: _Look, state: str, at: int | None = None) -> Draft:
+        now = look.cluster.now if at is None else at
         self._left(known, [p for p in known.pods if p.task.phase in HELD], look)
         ran = known.ran
         if known.started is not None:
