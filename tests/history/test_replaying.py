@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import cluster, node, workload
 from tests.effort import tries
-from tests.history.worlds import recorded, simulated, worlds
+from tests.history.worlds import MINUTE, recorded, simulated, worlds
 from tests.simulator.helpers import script, spec
 
 from tenure.history import open_history
+from tenure.history.record import Draft, Origin, payload_of
 from tenure.history.replaying import recorded_days
-from tenure.history.simulation import PlanListener, SimulationRecords, write_simulation
+from tenure.history.simulation import PlanListener, SimulationRecords, numbered, write_simulation
 from tenure.history.submissions import submission
 from tenure.history.views import Stay, workload_of
 from tenure.history.who import Who
@@ -157,6 +158,38 @@ def test_a_job_that_comes_and_ends_in_the_first_instant_is_played_again(tmp_path
         there, trace = recorded_days(store, first, last + 1)
     assert there.workloads == ()
     assert {job.workload.key: job.runtime for job in trace.jobs} == {models[0].key: 1, models[1].key: 60 * 1_000_000}
+
+
+@pytest.mark.parametrize(("since", "present", "came"), [
+    (0, {}, {"default/w": (1, 8), "default/w.2": (20, 5), "default/w.3": (30, 3)}),
+    (5, {"default/w": 8}, {"default/w.2": (15, 5), "default/w.3": (25, 3)}),
+    (22, {"default/w": 5}, {"default/w.2": (8, 3)}),
+])  # fmt: skip
+def test_all_that_had_one_name_after_each_other_are_played(tmp_path, since, present, came):
+    assert played(tmp_path, [(1, 2, 10), (20, 21, 26), (30, 31, 34)], since) == (present, came)
+
+
+def test_one_whose_end_is_not_recorded_is_over_when_another_has_its_name(tmp_path):
+    came = {"default/w": (1, 8), "default/w.2": (10, 5), "default/w.3": (16, 3)}
+    assert played(tmp_path, [(1, 2, None), (10, 11, None), (16, 17, 20)]) == ({}, came)
+
+
+def played(folder, runs, since=0):
+    """Record runs of one name (when they come, start and end) and give what is played: minutes, by name."""
+    plain = {"nodes": [{"name": "n", "allocatable": {"cpu": "4"}}], "queues": [{"name": "a"}]}
+    drafts = [Draft(0, "origin", payload=payload_of(cluster=plain))]
+    said = payload_of(priority=0, tasks=1, ask={"cpu": 1000}, specs=[[1, {"cpu": 1000}]])
+    for comes, starts, ends in runs:
+        drafts.append(Draft(comes * MINUTE, "submitted", "default/w", "a", payload=said))
+        drafts.append(Draft(starts * MINUTE, "started", "default/w", "a", payload='{"tasks":[["w-0","n",[]]]}'))
+        if ends is not None:
+            drafts.append(Draft(ends * MINUTE, "ended", "default/w", "a", value=(ends - starts) * MINUTE))
+    with open_history(str(folder / "h.db"), write=True) as store:
+        store.append(Origin("c"), numbered(drafts, b"one name"))
+        there, trace = recorded_days(store, since * MINUTE, 40 * MINUTE)
+    assert {w.key for w in there.workloads} == set(trace.present)
+    present = {key: needs // MINUTE for key, needs in trace.present.items()}
+    return present, {job.workload.key: (job.workload.created_at // MINUTE, job.runtime // MINUTE) for job in trace.jobs}
 
 
 def _exported(store, run_command, folder):
