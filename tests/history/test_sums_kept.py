@@ -168,6 +168,36 @@ def test_what_was_taken_out_is_not_there_again_when_more_is_to_be_kept(address):
         assert statements(store) == wanted
 
 
+@pytest.mark.parametrize("name", ["all.jsonl", "all.parquet"])
+def test_an_export_of_a_pruned_history_begins_where_that_does(address, tmp_path, name):
+    """Also on the way on from a store in which it was read twice; and nothing is hidden where all is there already."""
+    target = str(tmp_path / name)
+    origin = Draft(NOVEMBER, "origin", payload=payload_of(cluster=CLUSTER), key=key_of("origin"))
+    drafts = [origin, *(d for n in range(300) for d in life_of(n))]
+    with open_history(address, write=True) as store:
+        store.append(HERE, drafts)
+        full = store.span()
+        prune(store, full[1], Retention(DAY))
+        wanted, count, span = statements(store), store.info().records, store.span()
+        assert span[0] == full[1] - DAY
+        for number in range(2):
+            assert export(store, target, "parquet" if name.endswith("parquet") else "jsonl") == count
+            with open_history(str(tmp_path / f"{number}.db"), write=True) as back:
+                assert import_file(back, target) == (count, count)
+                assert import_file(back, target) == (count, 0)
+                assert (back.span(), back.info().records) == (span, count)
+                assert statements(back) == wanted
+                export(back, target, "parquet" if name.endswith("parquet") else "jsonl")
+        with open_history(str(tmp_path / "later.db"), write=True) as later:
+            later.append(HERE, [d for d in drafts if d.at > full[1] - DAY // 2])
+            import_file(later, target)
+            assert later.span() == span
+        with open_history(str(tmp_path / "full.db"), write=True) as whole:
+            whole.append(HERE, drafts)
+            assert import_file(whole, target) == (count, 0)
+            assert whole.span() == full
+
+
 @settings(max_examples=tries(4, 60), deadline=None)
 @given(world=worlds(), form=st.sampled_from(["jsonl", "jsonl.gz", "parquet"]))
 def test_an_import_says_what_its_source_says(folder, server, world, form):

@@ -2,7 +2,8 @@
 
 One row is one record. Parquet has its columns, and its payload as JSON text; lines of JSON have all of it as an object,
 and so have OpenTelemetry's log records, as the OTLP/JSON files that a collector's file receiver reads. What comes back
-from Parquet or lines is the same, key by key, so that nothing is there twice.
+from Parquet or lines is the same, key by key, so that nothing is there twice. Of a history from which older records
+were taken out, a gap comes first that says until when, so that what is left of them is not taken for all.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
+from sqlalchemy import Connection
+
 from tenure.history.errors import HistoryError
 from tenure.history.query import EVERYTHING, Query
-from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode
+from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode, key_of
 from tenure.history.shapes import EARLIEST, LATEST, wrong_field
-from tenure.history.store import IN_PARTS, HistoryStore, set_begin
+from tenure.history.store import IN_PARTS, HistoryStore, begin_of, set_begin
 from tenure.model.duration import format_time
 from tenure.model.encoding import check_narrow
 from tenure.model.files import part_of
@@ -39,6 +44,9 @@ MOST_LINE: Final = 16 * 1024 * 1024
 """Characters of one line that are read; the largest record is that of a cluster."""
 
 _SQLITE: Final = b"SQLite format 3\0"
+
+PRUNED: Final = "older records were taken out"
+"""Why a gap stands at the begin of an export; it is of the export alone, and no record of a history."""
 
 _TEXTS: Final = ("workload", "queue", "cause", "beneficiary")
 
@@ -66,12 +74,28 @@ def export(store: HistoryStore, path: str, form: str, query: Query = EVERYTHING)
     """
     try:
         with part_of(path) as part, store.reading() as connection:
-            records = (record for record, _ in store.scan(connection, query))
-            return _WRITERS[form](records, part, packed=path.endswith(".gz"))
+            pruned = _pruned(store, connection, query)
+            records = chain(pruned, (record for record, _ in store.scan(connection, query)))
+            return _WRITERS[form](records, part, packed=path.endswith(".gz")) - len(pruned)
     except HistoryError:
         raise
     except OSError as error:  # what a write says does not name the file
         raise OSError(error.errno, error.strerror or str(error), path) from error
+
+
+def _pruned(store: HistoryStore, connection: Connection, query: Query) -> list[HistoryRecord]:
+    """Give the gap that says until when older records were taken out, where some of them are left and wanted."""
+    begin = begin_of(connection)
+    if begin is None or (query.kinds and "gap" not in query.kinds):
+        return []
+    older = replace(query, kinds=(), until=begin if query.until is None else min(begin, query.until))
+    for first, _ in store.scan(connection, older, limit=1):
+        gap = {"since": first.at, "until": begin, "why": PRUNED}
+        return [
+            first._replace(kind="gap", workload=None, queue=None, cause=None, beneficiary=None, value=0, payload=gap,
+                           plan="", sequence=0, key=key_of("pruned", begin))
+        ]  # fmt: skip
+    return []
 
 
 def _chunks(records: Iterable[HistoryRecord], most: int) -> Iterator[list[tuple[HistoryRecord, str]]]:
@@ -226,19 +250,43 @@ def import_file(store: HistoryStore, path: str) -> tuple[int, int]:
     check_export(path)
     read = _read_parquet if format_of(path) == "parquet" else _read_lines
     found = new = size = 0
+    is_pruned = False
     first: int | None = None
     waiting: dict[Origin, list[Draft]] = {}
-    for number, (origin, draft) in enumerate(read(path), 1):
+    for origin, draft in read(path):
+        until = _taken_out_until(draft)
+        if until is not None:
+            is_pruned = True
+            _begin_with(store, until)
+            continue
         waiting.setdefault(origin, []).append(draft)
-        found, size, first = number, size + len(draft.payload), draft.at if first is None else min(first, draft.at)
-        if number % CHUNK == 0 or size >= CHUNK_TEXT:
+        found, size, first = found + 1, size + len(draft.payload), draft.at if first is None else min(first, draft.at)
+        if found % CHUNK == 0 or size >= CHUNK_TEXT:
             new += sum(store.append(whose, drafts) for whose, drafts in waiting.items())
             waiting, size = {}, 0
     new += sum(store.append(whose, drafts) for whose, drafts in waiting.items())
-    if first is not None and new:
+    if first is not None and new and not is_pruned:
         with store.writing() as connection:
-            set_begin(connection, first, earlier=True)
+            known = begin_of(connection)
+            if known is not None and first < known:
+                set_begin(connection, first)  # what was missing has come back
     return found, new
+
+
+def _taken_out_until(draft: Draft) -> int | None:
+    """Give until when older records were taken out of what is read; None where a record says something else."""
+    if draft.kind != "gap":
+        return None
+    gap = json.loads(draft.payload)
+    return int(gap["until"]) if gap.get("why") == PRUNED else None
+
+
+def _begin_with(store: HistoryStore, at: int) -> None:
+    """Note from when on a store has what happened, once it has what was kept from ``at`` on."""
+    span = store.span()
+    if span is None or span[0] > at:
+        with store.writing() as connection:
+            set_begin(connection, at)
 
 
 def _read_lines(path: str) -> Iterator[tuple[Origin, Draft]]:

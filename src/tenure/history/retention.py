@@ -14,7 +14,7 @@ from tenure.history.months import month_end, month_start
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, SOURCES, USAGE, records_table
-from tenure.history.store import AT_ONCE, HistoryStore, in_batches, months_of, set_begin
+from tenure.history.store import AT_ONCE, HistoryStore, begin_of, in_batches, months_of, set_begin
 from tenure.history.views import LIFE, present_at
 from tenure.model.duration import DAY
 
@@ -95,7 +95,8 @@ def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int
                 gone = (
                     _drop(connection, month) if is_whole else _prune_records(connection, month, limits, needed[month])
                 )
-                set_begin(connection, begin)
+                known = begin_of(connection)
+                set_begin(connection, begin if known is None else max(begin, known))
             yield gone
             if is_whole:
                 break  # its table is gone

@@ -241,7 +241,7 @@ class HistoryStore:
                     ends = connection.execute(usage.order_by(table.c.at.desc()).limit(1000)).scalars().all()
                     last = max([last, *ends])
                     break
-            begin = _begin(connection)
+            begin = begin_of(connection)
         if first is None or last is None:
             return None
         return (max(first, begin) if begin is not None and begin <= last else first), last
@@ -343,22 +343,14 @@ def _check_current(version: int | None, place: str) -> None:
         raise HistoryError(place, what)
 
 
-def _begin(connection: Connection) -> int | None:
+def begin_of(connection: Connection) -> int | None:
+    """Give from when on (µs since the epoch) a store has what happened; None where nothing older was taken out."""
     found = connection.execute(select(META.c.value).where(META.c.key == BEGIN)).scalar()
     return None if found is None else int(found)
 
 
-def set_begin(connection: Connection, at: int, *, earlier: bool = False) -> None:
-    """Note from when on (µs since the epoch) a store has what happened; what is older was taken out.
-
-    Only where it is known to have more: what was taken out before is not there again. ``earlier``: only where it is
-    known to have less, because what was missing has come back.
-    """
-    known = _begin(connection)
-    if known is None and earlier:
-        return
-    if known is not None and (known <= at if earlier else known >= at):
-        return
+def set_begin(connection: Connection, at: int) -> None:
+    """Note from when on (µs since the epoch) a store has what happened; what is older is left from what was before."""
     connection.execute(delete(META).where(META.c.key == BEGIN))
     connection.execute(insert(META).values(key=BEGIN, value=str(at)))
 
