@@ -2,13 +2,14 @@
 
 import itertools
 import json
+from collections import Counter
 from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
 from tests.effort import tries
 from tests.history.test_sums_kept import CLUSTER, statements
-from tests.history.worlds import records_of, worlds
+from tests.history.worlds import MINUTE, records_of, worlds
 from tests.history.writer import NOVEMBER
 
 from tenure.history import open_history
@@ -21,6 +22,7 @@ from tenure.history.retention import Retention, prune
 from tenure.history.rollup import HOUR
 from tenure.history.scope import Scope
 from tenure.history.simulation import numbered
+from tenure.history.statement import BY, statement_of
 from tenure.history.views import cluster_then, queues_over_time
 from tenure.model.duration import DAY
 from tenure.model.problems import InvalidInputError
@@ -102,6 +104,44 @@ def two(address, queues="ab"):
             ]
             store.append(origin, drafts)
     return address
+
+
+def eviction(parent):
+    """Give the records of a workload that is evicted once; its queue stands below ``parent``. What it costs is paid."""
+    queues = [{"name": "ml"}, {"name": "a", **({"parent": parent} if parent else {})}]
+    held = payload_of(until=NOVEMBER + 4 * MINUTE, held={"cpu": 4000 * MINUTE}, within={}, level={"cpu": [1000, 0]})
+    return [
+        Draft(NOVEMBER, "origin", payload=payload_of(cluster={**CLUSTER, "queues": queues})),
+        Draft(NOVEMBER, "usage", queue="a", value=4 * MINUTE, payload=held),
+        Draft(NOVEMBER, "started", "default/w", "a", value=MINUTE, payload='{"tasks":[]}'),
+        Draft(NOVEMBER + MINUTE, "evicted", "default/w", "a", "reclaim", "default/o", 50,
+              payload_of(task="w-0", lost={"cpu": 1000 * MINUTE})),
+        Draft(NOVEMBER + 2 * MINUTE, "outcome", "default/o", "a", "reclaim", value=60,
+              payload=payload_of(evictedAt=NOVEMBER + MINUTE, start=NOVEMBER + 2 * MINUTE)),
+    ]  # fmt: skip
+
+
+def counts(store, by):
+    """Give what a statement says of each key: evictions, those that paid, who was evicted again, what was used."""
+    return {
+        row.key: Counter(evictions=row.evictions, paid=row.paid, repeated=row.repeated, used=row.used.get("cpu", 0))
+        for row in statement_of(store, by=by).rows
+    }
+
+
+@pytest.mark.parametrize("by", BY)
+def test_a_statement_of_all_adds_up_those_of_each(address, by):
+    """Workloads and queues of one name are different ones, also where those of one cluster stand below others."""
+    with open_history(address, write=True) as store:
+        store.append(EAST, numbered(eviction("ml"), b"easteast"))
+        store.append(WEST, numbered(eviction(None), b"westwest"))
+        both, added = counts(store, by), {}
+        for name in ("east", "west"):
+            store.see(Scope(name))
+            for key, found in counts(store, by).items():
+                added.setdefault(key, Counter()).update(found)
+        assert both == added
+        assert sum(row["evictions"] for row in both.values()) == sum(row["paid"] for row in both.values()) == 2
 
 
 def test_of_several_one_is_named_and_an_unknown_one_is_refused(address, run_command):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sys import intern
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from sqlalchemy import Connection, select
 
@@ -34,6 +34,9 @@ NOBODY: Final = ""
 
 Sums = dict[str, int]
 """Amount times µs by resource."""
+
+_Owner: TypeAlias = tuple[int, str]
+"""A workload, or a queue: the number of its node pool, and its name there."""
 
 
 @dataclass(slots=True)
@@ -87,8 +90,9 @@ class Statement:
 
 
 class _Evicted(NamedTuple):
-    """A task that was evicted, as a statement needs it; it is not kept."""
+    """A task that was evicted, as a statement needs it; it is not kept. ``source``: number of its node pool."""
 
+    source: int
     at: int
     workload: str
     queue: str
@@ -99,8 +103,9 @@ class _Evicted(NamedTuple):
 
 
 class _Set(NamedTuple):
-    """What was evicted at one time, by one cause, for one workload: tells such a set from others."""
+    """What was evicted in one node pool at one time, by one cause, for one workload: tells such a set from others."""
 
+    source: int
     at: int
     cause: str
     beneficiary: str
@@ -130,7 +135,7 @@ class _Maker:
     def __init__(self, connection: Connection, since: int, until: int, by: str) -> None:
         self.connection, self.since, self.until, self.by = connection, since, until, by
         self.rows: dict[str, StatementRow] = {}
-        self.tops: Mapping[str, str] = tops_of(connection) if by == "team" else {}
+        self.tops = tops_of(connection) if by == "team" else {}
         self.cost_of: Counter[str] = Counter()
         self.gain_of: Counter[str] = Counter()
 
@@ -169,24 +174,24 @@ class _Maker:
         """Give what was evicted, one by one: of millions of evictions none is held longer than it is looked at."""
         for row in rows_of(self.connection, ("evicted",), self.since, self.until):
             yield _Evicted(
-                row.at, row.workload or "", row.queue or "", row.cause or "", row.beneficiary or "", row.value,
-                json.loads(row.payload),
+                row.source, row.at, row.workload or "", row.queue or "", row.cause or "", row.beneficiary or "",
+                row.value, json.loads(row.payload),
             )  # fmt: skip
 
-    def _sets(self) -> dict[str, dict[_Set, int]]:
+    def _sets(self) -> dict[_Owner, dict[_Set, int]]:
         """Give what each set cost, by the workload that it was evicted for, and sum up what causes cost."""
-        sets: dict[str, dict[_Set, int]] = {}
+        sets: dict[_Owner, dict[_Set, int]] = {}
         for row in rows_of(self.connection, ("evicted",), self.since, self.until, payload=False):
             cause, beneficiary = intern(row.cause or ""), intern(row.beneficiary or "")
             self.cost_of[cause] += row.value
-            key, mine = _Set(row.at, cause, beneficiary), sets.setdefault(beneficiary, {})
+            key, mine = _Set(row.source, row.at, cause, beneficiary), sets.setdefault((row.source, beneficiary), {})
             mine[key] = mine.get(key, 0) + row.value
         return sets
 
     def _losses(self, paid: set[_Set]) -> Sums:
         """Book what was lost; gives the sum of it."""
-        moment, seen = self.since, set[tuple[str, str]]()
-        times: Counter[tuple[str, str]] = Counter()
+        moment, seen = self.since, set[tuple[int, str, str]]()
+        times: Counter[tuple[str, _Owner]] = Counter()
         total: Sums = {}
         for one in self._evicted():
             victim, author = self._row(self._victim(one)), self._row(self._author(one))
@@ -200,11 +205,11 @@ class _Maker:
                 add(victim.used, lost, -1)
             if one.at != moment:
                 moment, seen = one.at, set()
-            if (one.workload, one.cause) not in seen:
-                seen.add((one.workload, one.cause))
+            if (one.source, one.workload, one.cause) not in seen:
+                seen.add((one.source, one.workload, one.cause))
                 victim.evictions += 1
-                times[victim.key, intern(one.workload)] += 1
-                victim.paid += _Set(one.at, one.cause, one.beneficiary) in paid
+                times[victim.key, (one.source, intern(one.workload))] += 1
+                victim.paid += _Set(one.source, one.at, one.cause, one.beneficiary) in paid
         for (key, _), count in times.items():
             self.rows[key].repeated += count > 1
         return total
@@ -214,23 +219,28 @@ class _Maker:
             return one.cause
         if self.by == "beneficiary":
             return one.beneficiary
-        return self._whose(one.workload, one.queue, one.fields, "team", "user")
+        return self._whose((one.source, one.workload), one.queue, one.fields, "team", "user")
 
     def _author(self, one: _Evicted) -> str:
         if self.by == "cause":
             return one.cause
-        return self._whose(one.beneficiary, one.fields.get("forQueue", NOBODY), one.fields, "forTeam", "forUser")
+        owner = one.source, one.beneficiary
+        return self._whose(owner, one.fields.get("forQueue", NOBODY), one.fields, "forTeam", "forUser")
 
-    def _whose(self, workload: str, queue: str, fields: Mapping[str, Any], team: str, user: str) -> str:
+    def _whose(self, owner: _Owner, queue: str, fields: Mapping[str, Any], team: str, user: str) -> str:
         if self.by == "queue":
             return queue
         if self.by == "user":
             return str(fields.get(user, NOBODY))
         if self.by == "team":
-            return str(fields.get(team) or self.tops.get(queue, queue))
-        return workload
+            return str(fields.get(team) or self._top(owner[0], queue))
+        return owner[1]
 
-    def _gains(self, sets: Mapping[str, Mapping[_Set, int]]) -> set[_Set]:
+    def _top(self, source: int, queue: str) -> str:
+        """Give the queue at the top above one, as that node pool has them."""
+        return self.tops.get(source, {}).get(queue, queue)
+
+    def _gains(self, sets: Mapping[_Owner, Mapping[_Set, int]]) -> set[_Set]:
         """Book what evictions gained, and give those sets that paid."""
         paid: set[_Set] = set()
         for row in rows_of(self.connection, ("outcome",), self.since, None):
@@ -241,19 +251,20 @@ class _Maker:
             cause = row.cause or ""
             self.gain_of[cause] += row.value
             named = {"cause": cause, "beneficiary": row.workload or ""}.get(self.by)
-            whose = self._whose(row.workload or "", row.queue or "", fields, "team", "user")
+            owner = row.source, row.workload or ""
+            whose = self._whose(owner, row.queue or "", fields, "team", "user")
             author = self._row(whose if named is None else named)
             author.gain += row.value
             add(author.gained, fields.get("gained", {}))
             start = fields.get("start", row.at)
-            mine = {key: cost for key, cost in sets.get(row.workload or "", {}).items() if at <= key.at <= start}
+            mine = {key: cost for key, cost in sets.get(owner, {}).items() if at <= key.at <= start}
             if mine and row.value >= sum(mine.values()):
                 paid.update(mine)
         return paid
 
     # -- what was held, and who waited --------------------------------------------------------------------------------
 
-    def _used(self, held: Mapping[str, tuple[Sums, Sums]]) -> None:
+    def _used(self, held: Mapping[_Owner, tuple[Sums, Sums]]) -> None:
         if self.by in {"cause", "beneficiary"}:
             return
         if self.by in {"workload", "user"}:
@@ -262,13 +273,13 @@ class _Maker:
                     continue
                 fields = json.loads(row.payload)
                 if fields.get("held"):
-                    key = self._whose(row.workload or "", row.queue or "", fields, "team", "user")
+                    key = self._whose((row.source, row.workload or ""), row.queue or "", fields, "team", "user")
                     add(self._row(key).used, fields["held"])
             return
-        for queue, (sums, inside) in held.items():
+        for (source, queue), (sums, inside) in held.items():
             if not any(sums.values()):
                 continue
-            row = self._row(self.tops.get(queue, queue) if self.by == "team" else queue)
+            row = self._row(self._top(source, queue) if self.by == "team" else queue)
             add(row.used, sums)
             add(row.within, inside)
         for row in self.rows.values():
@@ -283,7 +294,8 @@ class _Maker:
             if '"again":true' in payload:
                 continue  # how long it waited is how long it waited at first
             fields = json.loads(payload) if named in payload else {}
-            own = self._row(self._whose(row.workload or "", row.queue or "", fields, "team", "user"))
+            owner = row.source, row.workload or ""
+            own = self._row(self._whose(owner, row.queue or "", fields, "team", "user"))
             own.waits.append(row.value)
             if '"entitled":true' in payload:
                 own.entitled.append(row.value)
@@ -313,8 +325,8 @@ def rows_of(
     """Give the columns that statements need of records of some kinds, in the order of time."""
     for month in months_between(connection, since, until):
         c = records_seen(connection, month).c
-        columns = (c.at, c.workload, c.queue, c.cause, c.beneficiary, c.value, *((c.payload,) if payload else ()))
-        query = select(*columns).where(c.kind.in_(kinds))
+        columns = (c.source, c.at, c.workload, c.queue, c.cause, c.beneficiary, c.value)
+        query = select(*columns, *((c.payload,) if payload else ())).where(c.kind.in_(kinds))
         if since is not None:
             query = query.where(c.at >= since)
         if until is not None:
@@ -323,23 +335,23 @@ def rows_of(
             yield from rows
 
 
-def usage_between(connection: Connection, since: int, until: int) -> tuple[dict[str, tuple[Sums, Sums]], Sums]:
-    """Sum what each queue held, and held within its guaranteed, and what there was: amounts times µs.
+def usage_between(connection: Connection, since: int, until: int) -> tuple[dict[_Owner, tuple[Sums, Sums]], Sums]:
+    """Sum what each queue of each node pool held, and held within its guaranteed, and what there was: amounts times µs.
 
     Rows of `tenure_usage` that lie inside the window are taken whole; of the others, their records.
     """
-    held: dict[str, tuple[Sums, Sums]] = {}
+    held: dict[_Owner, tuple[Sums, Sums]] = {}
     capacity: Sums = {}
     c = usage_seen(connection).c
     query = select(c.source, c.since, c.until, c.queue, c.payload).where(c.since > since - DAY - 1, c.since < until)
     partial: dict[tuple[int, int, str], int] = {}
     for row in connection.execute(query):
         if since <= row.since and row.until <= until:
-            _count(held, capacity, row.queue, json.loads(row.payload))
+            _count(held, capacity, (row.source, row.queue), json.loads(row.payload))
         elif row.until > since:
             partial[row.source, row.since, row.queue] = row.until
     for record in _records_of(connection, partial):
-        _count(held, capacity, record.queue, clipped(record, since, until))
+        _count(held, capacity, (record.source, record.queue), clipped(record, since, until))
     return held, capacity
 
 
@@ -389,7 +401,7 @@ def clipped(record: Any, since: int, until: int) -> dict[str, Sums]:
     return found
 
 
-def _count(held: dict[str, tuple[Sums, Sums]], capacity: Sums, queue: str, fields: Mapping[str, Any]) -> None:
+def _count(held: dict[_Owner, tuple[Sums, Sums]], capacity: Sums, queue: _Owner, fields: Mapping[str, Any]) -> None:
     if fields.get("capacity"):
         add(capacity, fields["capacity"])
     if fields.get("held"):

@@ -26,10 +26,10 @@ def tops(queues: Sequence[Queue]) -> Mapping[str, str]:
     return found
 
 
-def tops_of(connection: Connection) -> Mapping[str, str]:
-    """Give by queue the one at the top above it, as each cluster and node pool was last recorded."""
-    found: dict[str, str] = {}
+def tops_of(connection: Connection) -> Mapping[int, Mapping[str, str]]:
+    """Give by node pool (its number) and queue the one at the top above it, as it was last recorded."""
+    found = {}
     for source, _ in origins_seen(connection):
         queues = (configured(connection, source) or {}).get("queues", [])
-        found.update(tops([Queue(name=q["name"], parent=q.get("parent")) for q in queues]))
+        found[source] = tops([Queue(name=q["name"], parent=q.get("parent")) for q in queues])
     return found
