@@ -6,11 +6,15 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.builders import cluster, node, workload
 from tests.effort import tries
 from tests.history.worlds import MINUTE, Counted, recorded, worlds
 
 from tenure.history import open_history
+from tenure.history.simulation import PlanListener, write_simulation
 from tenure.history.statement import BY, statement_of
+from tenure.simulator.log import EventLog
+from tenure.simulator.outcomes import outcomes_of
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +86,27 @@ def test_windows_that_meet_add_up_to_the_whole(folder, world, seed):
             assert told(total) == told(getattr(whole, name))
         for part in parts[1:]:
             assert part.since % MINUTE == 0 or part.since == first
+
+
+@pytest.mark.parametrize("last", [4 * MINUTE, 4 * MINUTE + 1])
+def test_what_happens_at_the_end_of_a_window_is_in_the_next_alone(folder, last):
+    """Also where that is the last time that the history has."""
+    here = cluster(nodes=[node("n", cpu=4)], workloads=[])
+    models = [workload(name, tasks=1) for name in ("early", "late")]
+    log = EventLog(models)
+    for number in range(2):
+        log.submit(0, number)
+    for number in range(2):
+        log.bind(0, number, 0, 0)
+    for number, end in enumerate((MINUTE, last)):
+        log.end(end, number, 0)
+    with opened(folder) as store:
+        write_simulation(store, "test", here, log, outcomes_of(log), PlanListener(here.now))
+        at = store.span()[1]
+        before, after, whole = (statement_of(store, *ends, by="workload") for ends in ((None, at), (at, None), ()))
+    assert [row.key for row in before.rows if row.used] == ["default/early"]
+    assert [row.key for row in after.rows if row.used] == ["default/late"]
+    assert before.capacity["cpu"] + after.capacity.get("cpu", 0) == whole.capacity["cpu"]
 
 
 @settings(max_examples=tries(15, 150), deadline=None)

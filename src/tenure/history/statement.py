@@ -116,6 +116,8 @@ def statement_of(
 ) -> Statement:
     """Make the statement of a window; its ends are taken to whole minutes, and where one is left out, to what there is.
 
+    What happens at ``until`` is not in it, also where that is the last time of all: it is in the window that follows.
+
     Raises
     ------
     HistoryError
@@ -123,10 +125,12 @@ def statement_of(
     """
     first, last = store.span() or (0, 0)
     begin = first if since is None or since <= first else since - since % MINUTE
-    end = last if until is None or until >= last else until - until % MINUTE
-    end = max(begin, end)
+    if until is None or until > last:
+        end, before = max(begin, last), last + 1
+    else:
+        end = before = max(begin, until - until % MINUTE)
     with store.reading() as connection, collector_paused():  # 100,000 rows of workloads take half the time
-        return _Maker(connection, begin, end if end < last else last + 1, by).make(end)
+        return _Maker(connection, begin, before, by).make(end)
 
 
 class _Maker:
