@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -152,6 +153,25 @@ def test_nothing_of_a_forgotten_name_stays_in_the_file_or_its_log(tmp_path):
         written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
         assert b"ada-lovelace" not in written
         assert b"ben" in written
+
+
+def test_nothing_of_a_name_stays_in_the_file_after_its_records_were_pruned(tmp_path, monkeypatch):
+    """Also with a SQLite that leaves what is deleted where it stands: forgetting the user finds no record of theirs."""
+
+    def careless(*args, **options):
+        made = connected(*args, **options)
+        made.execute("PRAGMA secure_delete=OFF")
+        return made
+
+    connected = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    with open_history(str(tmp_path / "history.db"), write=True) as store:
+        store.append(HERE, [d for n in range(600) for d in life_of(n)])
+        store.settle()
+        assert prune(store, store.span()[1], Retention(0))
+        store.settle()
+        written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b'"user":"ada"' not in written
 
 
 def test_what_was_taken_out_is_not_there_again_when_more_is_to_be_kept(address):

@@ -95,6 +95,7 @@ def _file(path: str, *, write: bool, new: bool) -> Engine:
         if write:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA secure_delete=ON")  # a name that is taken out, by age too, stays in no free page
         connection.execute("PRAGMA cache_size=-65536")
         return connection
 

@@ -186,8 +186,6 @@ def forget_user(store: HistoryStore, user: str) -> int:
     for month in months:
         table = records_table(month)
         with store.writing() as connection:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA secure_delete=ON")  # nothing of the name stays in free pages
             named = table.c.payload.contains(encode({"": user}).removeprefix('{"":').removesuffix("}"), autoescape=True)
             for row in connection.execute(select(table.c.id, table.c.payload).where(named)).all():
                 fields = json.loads(row.payload)
