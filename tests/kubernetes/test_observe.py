@@ -19,6 +19,7 @@ from tenure.model.dump import dump_cluster
 from tenure.model.load import load_cluster
 from tenure.model.volumes import NodeDriver, VolumeAttachment
 from tenure.model.workload import Phase
+from tenure.playthrough import play
 
 ENTRY = eviction_log.entry_of(
     Eviction(
@@ -639,6 +640,19 @@ def test_what_was_written_is_believed_before_a_watch_that_lags_shows_it():
     store.drop(("", "q"))
     store.put(version("3", spec="made anew"))
     assert spec() == "made anew"
+
+
+@pytest.mark.parametrize("left", [8, 4, 0])
+def test_a_gang_whose_node_shows_fewer_gpus_for_a_while_stays_one(left):
+    """The plugin of a driver that starts anew takes them away: what runs there is evicted as a whole, or not at all."""
+    eight, devices = {"nvidia.com/gpu": "8"}, {"tenure.dev/devices": "0,1,2,3,4,5,6,7"}
+    asked = {"containers": [{"name": "main", "resources": {"requests": eight, "limits": eight}}]}
+    gang = [pod(f"g-{i}", owner=("Job", "g"), node=f"n{i}", annotations=devices, **asked) for i in range(2)]
+    nodes = [node("n0", **eight), node("n1", **{"nvidia.com/gpu": str(left)})]
+    jobs = [owner("g", spec={"parallelism": 2, "completions": 2})]
+    seen = observed(*nodes, *gang, pod("w", priority=9, **asked), jobs=jobs)
+    assert (by_name(seen)["g"].min_member, seen.left_out) == (2, ())
+    assert {s.task for s in play(seen.cluster).steps if s.action == "evict"} == {"g-0", "g-1"}
 
 
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "HeldBack", "message": "later"}]}

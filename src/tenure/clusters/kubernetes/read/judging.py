@@ -29,7 +29,7 @@ from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import GPU
-from tenure.model.workload import Nomination, Phase
+from tenure.model.workload import Nomination, Phase, Task
 
 UNKNOWN: Final = "tenure-unknown"
 """Queue of what runs and belongs to none: it is owed nothing, and everybody may take from it."""
@@ -204,18 +204,31 @@ def _is_on_record(made: ObservedWorkload) -> bool:
 
 
 def on_nodes(made: ObservedWorkload, nodes: Mapping[str, Node]) -> ObservedWorkload:
-    """Leave out tasks on nodes that are not there, and nominations to such, or to devices that they do not have."""
+    """Leave out tasks on nodes that are not there, and nominations to such, or to devices that they do not have.
+
+    A task that runs keeps its whole GPUs, by their number alone, where its node has fewer for a while: the plugin of a
+    driver that starts anew takes all of them away.
+    """
     tasks = made.workload.tasks
-    if all((t.node is None or t.node in nodes) and _can_be(t.nominated, nodes) for t in tasks):
+    if all((t.node is None or _is_there(t, nodes)) and _can_be(t.nominated, nodes) for t in tasks):
         return made
     kept, pods = [], []
     for number, task in enumerate(tasks):
         if task.node is not None and task.node not in nodes:
             continue
-        kept.append(task if _can_be(task.nominated, nodes) else replace(task, nominated=None))
+        one = task if _can_be(task.nominated, nodes) else replace(task, nominated=None)
+        kept.append(one if task.node is None or _is_there(task, nodes) else replace(one, devices=()))
         if number < len(made.pods):
             pods.append(made.pods[number])
     return ObservedWorkload(replace(made.workload, tasks=tuple(kept)), tuple(pods), made.problems)
+
+
+def _is_there(task: Task, nodes: Mapping[str, Node]) -> bool:
+    """Whether the node of a placed task is there, with the GPUs that it holds as a whole."""
+    node = nodes.get(task.node or "")
+    if node is None or not task.devices or task.spec.gpu_share is not None:
+        return node is not None
+    return max(task.devices) < node.allocatable.get(GPU, 0)
 
 
 def _can_be(nominated_tasks: Nomination | None, nodes: Mapping[str, Node]) -> bool:
