@@ -42,6 +42,18 @@ def training(name, kind="PyTorchJob", label=TRAINING, version=KUBEFLOW, **counts
     ]
 
 
+@pytest.mark.parametrize(
+    ("told", "starts"),
+    [("3", True), ("1-3", True), ("0,2-3", True), ("", False), ("x", False), ("5-3", False), (7, False)],
+)
+def test_a_job_does_not_wait_for_pods_of_indexes_that_failed_for_good(told, starts):
+    """Its controller makes none for them any more (``backoffLimitPerIndex``), also where what ran was evicted."""
+    pods = [pod(f"g-{n}", owner=("Job", "g")) for n in range(3)]
+    jobs = [owner("g", spec={"parallelism": 4, "completions": 4}, status={"failedIndexes": told})]
+    played = play(observed(node("n"), *pods, jobs=jobs).cluster)
+    assert {s.task for s in played.steps if s.action == "bind"} == ({"g-0", "g-1", "g-2"} if starts else set())
+
+
 def test_a_training_job_starts_with_all_its_roles():
     """Without a minimum of its own all replicas start together, the master first."""
     spec = {"pytorchReplicaSpecs": replicas(Master=1, Worker=3)}

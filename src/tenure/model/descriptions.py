@@ -188,6 +188,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "priorityClass": "The priority class, at the first of these paths where one stands.",
         "suspended": "Whether it is suspended.",
         "succeeded": "How many of its pods have succeeded: the sum of what stands there.",
+        "failedIndexes": "The indexes that have failed for good (`1,3-5`), of which no pods are made any more.",
     },
     "PodRole": {
         "name": "The role's name.",

@@ -6,6 +6,7 @@ known without configuration are described in `workload_kinds.yaml` in the form o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -109,6 +110,7 @@ class WorkloadKind:
     priority_class: tuple[PathText, ...] = ()
     suspended: PathText | None = None
     succeeded: PathText | None = None
+    failed_indexes: PathText | None = None
 
     @property
     def key(self) -> str:
@@ -143,7 +145,8 @@ class WorkloadKind:
         return (
             not any(role.reads_spec for role in roles)
             and not self.role_groups
-            and all(p is None for p in (self.succeeded, self.embedded, self.required_topology, self.preferred_topology))
+            and all(p is None for p in (self.succeeded, self.failed_indexes, self.embedded))
+            and all(p is None for p in (self.required_topology, self.preferred_topology))
             and all(path.steps[0] == "metadata" for path in paths)
         )
 
@@ -215,7 +218,8 @@ class NearRoles(NamedTuple):
 class OwnerShape:
     """The shape of what an owner makes: the roles of its pods, and how many start together.
 
-    ``minimum`` is None where nothing says it. ``problems`` say what could not be read.
+    ``minimum`` is None where nothing says it. ``ended`` counts the pods that have ended for good: none is made anew.
+    ``problems`` say what could not be read.
     """
 
     roles: tuple[RoleShape, ...] = ()
@@ -226,7 +230,7 @@ class OwnerShape:
     queue: str = ""
     priority_class: str = ""
     suspended: bool = False
-    succeeded: int = 0
+    ended: int = 0
     problems: tuple[ShapeProblem, ...] = ()
 
     @property
@@ -299,7 +303,7 @@ def shape_of(
         queue=reader.text(kind.queue),
         priority_class=reader.text(kind.priority_class),
         suspended=kind.suspended is not None and kind.suspended.first(item) is True,
-        succeeded=_total(kind.succeeded, item),
+        ended=min(_total(kind.succeeded, item) + _indexes(kind.failed_indexes, item), MOST_REPLICAS),
         problems=tuple(reader.problems),
     )
 
@@ -328,7 +332,7 @@ def merged(own: OwnerShape, below: Iterable[OwnerShape]) -> OwnerShape:
         minimum=sum(shape.together for shape in shapes), topology=own.topology,
         queue=own.queue or next((s.queue for s in shapes if s.queue), ""),
         priority_class=own.priority_class or next((s.priority_class for s in shapes if s.priority_class), ""),
-        suspended=own.suspended, succeeded=sum(s.succeeded for s in shapes),
+        suspended=own.suspended, ended=sum(s.ended for s in shapes),
         problems=(*own.problems, *(line for s in shapes for line in s.problems)),
     )  # fmt: skip
 
@@ -453,6 +457,17 @@ def _total(path: FieldPath | None, item: Any) -> int:
     """Give the sum of the whole numbers above 0 that stand at a path."""
     found = () if path is None else path.found(item)
     return min(sum(n for n in found if type(n) is int and n > 0), MOST_REPLICAS)
+
+
+def _indexes(path: FieldPath | None, item: Any) -> int:
+    """Give how many indexes the texts at a path name: ``1,3-5`` names four."""
+    found = () if path is None else path.found(item)
+    listed = [part for text in found if type(text) is str for part in _INDEXES.findall(text[:_LONGEST_LIST])]
+    return min(sum(max(0, int(last or first) - int(first) + 1) for first, last in listed), MOST_REPLICAS)
+
+
+_INDEXES: Final = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?(?:,|$)")
+_LONGEST_LIST: Final = 1 << 16
 
 
 class WorkloadKinds:

@@ -49,7 +49,7 @@ class GroupDeclaration:
     created_at: int | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    succeeded: int = 0
+    ended: int = 0
     problems: tuple[str, ...] = ()
     kind: str = ""
     shape: OwnerShape | None = None
@@ -284,7 +284,7 @@ def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> Grou
         created_at=api.micros(meta.creation_timestamp),
         annotations=annotations,
         labels=meta.labels or {},
-        succeeded=shape.succeeded,
+        ended=shape.ended,
         problems=(*map(str, shape.problems[:MOST_PROBLEMS]), *(asked.problems if asked is not None else ())),
         kind=kind.kind,
         shape=shape,
@@ -305,5 +305,5 @@ def wrapping(own: GroupDeclaration, below: Iterable[GroupDeclaration]) -> GroupD
     shape = merged(own.shape, (about.shape for about in below if about.shape is not None))
     near = {} if shape.topology is None else {"topology": shape.topology}
     return replace(
-        own, shape=shape, values={**own.values, **near}, priority_class=shape.priority_class, succeeded=shape.succeeded
+        own, shape=shape, values={**own.values, **near}, priority_class=shape.priority_class, ended=shape.ended
     )

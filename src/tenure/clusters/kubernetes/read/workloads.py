@@ -131,7 +131,7 @@ def make(
         scheduler_name=scheduler,
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
-    return ObservedWorkload(_with_succeeded(made, about), tuple(pods), tuple(problems))
+    return ObservedWorkload(_with_ended(made, about), tuple(pods), tuple(problems))
 
 
 def _begun(task: Task, now: int) -> Task:
@@ -437,19 +437,19 @@ def _owner_kind(kind: str, pods: Sequence[PodRecord]) -> str | None:
     return None if kind == "group" else kind
 
 
-def _with_succeeded(workload: Workload, about: GroupDeclaration) -> Workload:
-    """Let tasks that succeeded count although their pods are gone: as many as the core may need of them.
+def _with_ended(workload: Workload, about: GroupDeclaration) -> Workload:
+    """Let tasks count that have ended for good and have no pods that succeeded: as many as the core may need of them.
 
     Others stand in for as many as there are pods. How many there were is what the owner says, at the cost of a number;
     where it says more, fewer tasks have to be there.
     """
     there = sum(t.phase is Phase.SUCCEEDED for t in workload.tasks)
-    missing = min(about.succeeded - there, (workload.min_member or 0) - 1)
+    missing = min(about.ended - there, (workload.min_member or 0) - 1)
     if missing <= 0:
         return workload
     ordered, stood_in = workload.tasks[0].order is not None, min(missing, len(workload.tasks))
     gone = tuple(
-        Task(name=f"{workload.name}-succeeded-{i}", spec=_GONE, phase=Phase.SUCCEEDED, order=0 if ordered else None)
+        Task(name=f"{workload.name}-ended-{i}", spec=_GONE, phase=Phase.SUCCEEDED, order=0 if ordered else None)
         for i in range(stood_in)
     )
     core = (workload.min_member or 0) - (missing - stood_in)
