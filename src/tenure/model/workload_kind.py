@@ -62,6 +62,8 @@ class PodRole:
     later: bool = False
     later_when: PathText | None = None
     later_is: str = ""
+    later_but_first: bool = False
+    after: PathText | None = None
     template: tuple[PathText, ...] = ()
     required_topology: PathText | None = None
     preferred_topology: PathText | None = None
@@ -72,7 +74,8 @@ class PodRole:
         number = (self.replicas, self.times, self.at_least, self.at_most, self.suspended)
         needed = () if self.later else (*number, self.minimum, self.minimum_when)
         near = (self.required_topology, self.preferred_topology)
-        return any(path is not None for path in (self.each, self.named, self.later_when, *needed, *near))
+        later = (self.later_when, self.after)
+        return any(path is not None for path in (self.each, self.named, *later, *needed, *near))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,18 +350,19 @@ class _ShapeReader:
         if role.each is None:
             yield self._role(role, role.name, self.whole)
             return
-        for place, item in role.each.located(self.whole.value):
+        for number, (place, item) in enumerate(role.each.located(self.whole.value)):
             part = _Part(place, item)
             named = self._at(role.named, part).value
             name = named if isinstance(named, str) else role.name or str(place[-1])
-            yield self._role(role, name[:LONGEST_NAME], part)
+            yield self._role(role, name[:LONGEST_NAME], part, is_first=number == 0)
 
-    def _role(self, role: PodRole, name: str, part: _Part) -> RoleShape:
+    def _role(self, role: PodRole, name: str, part: _Part, *, is_first: bool = False) -> RoleShape:
         times = self.count(role.times, part, 1)
         total = min(max(0, self._replicas(role, part) * times - role.fewer), MOST_REPLICAS)
-        template = self._template(role, part)
+        template, is_later = self._template(role, part), self._is_later(role, part, is_first=is_first)
+        needed = 0 if is_later else min(self._minimum(role, part, total, times), MOST_REPLICAS)
         return RoleShape(
-            name=name, replicas=total, minimum=min(self._minimum(role, part, total, times), MOST_REPLICAS),
+            name=name, replicas=total, minimum=needed,
             label=role.label, value=role.value, topology=self.topology(role, part),
             template=template.value, place=template.place,
         )  # fmt: skip
@@ -406,9 +410,14 @@ class _ShapeReader:
         self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but a label of nodes is expected"))
         return None
 
+    def _is_later(self, role: PodRole, part: _Part, *, is_first: bool) -> bool:
+        """Whether a role's pods come when others run; of roles that come one after the other the first does not."""
+        if role.later or self._at(role.after, part).value:
+            return True
+        told = role.later_when is not None and self._at(role.later_when, part).value == role.later_is
+        return told and not (role.later_but_first and is_first)
+
     def _minimum(self, role: PodRole, part: _Part, total: int, times: int) -> int:
-        if role.later or (role.later_when is not None and self._at(role.later_when, part).value == role.later_is):
-            return 0
         if role.minimum_when is not None and self._at(role.minimum_when, part).value is not True:
             return total
         stated = self.count(role.minimum, part, -1)
