@@ -25,8 +25,11 @@ TAINTS = (
     {"key": "gpu", "value": "no", "effect": "NoSchedule"},
     {"key": "maintenance", "effect": "NoExecute"},
     {"key": "slow", "value": "disk", "effect": "PreferNoSchedule"},
+    {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"},
     {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
 )
+NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 MEMORY = ("1Gi", "1.1Gi", "512Mi", "1500M", "0.3Gi", "700m", "2147483648", "3Gi")
 CPU = ("250m", "1", "1500m", "0.1", "2", "100u", "3")
 GPUS = "nvidia.com/gpu"
@@ -64,10 +67,18 @@ def make_state(seed: int, number: int, *, has_devices: bool = False) -> RefereeS
         _taint_cordoned(state)
     if has_devices:
         devise(random.Random(f"devices-{seed}-{number}"), state)
-        return state
-    _mount(random.Random(f"volumes-{seed}-{number}"), state)
-    store(random.Random(f"storage-{seed}-{number}"), state)
+    else:
+        _mount(random.Random(f"volumes-{seed}-{number}"), state)
+        store(random.Random(f"storage-{seed}-{number}"), state)
+    _silence(dice, state)
     return state
+
+
+def _silence(dice, state):
+    """Let most nodes with a taint for it be not ready; Tenure waits for the taint before it places anything there."""
+    for node in state.nodes:
+        if any(taint["key"] in NOT_READY for taint in node["spec"]["taints"]) and _maybe(dice, 0.8):
+            node["status"]["conditions"][0]["status"] = dice.choice(("False", "Unknown"))
 
 
 def _taint_cordoned(state):
@@ -250,6 +261,9 @@ def _waiting(dice, state):
             (
                 {"operator": "Exists"},
                 {"key": "gpu", "operator": "Exists"},
+                {"key": NOT_READY[0], "operator": "Exists"},
+                {"key": NOT_READY[1], "operator": "Exists", "effect": "NoSchedule"},
+                {"key": NOT_READY[0], "operator": "Exists", "effect": "NoExecute"},
                 {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"},
                 {"key": "gpu", "value": "no"},
                 {"key": "maintenance", "operator": "Exists", "effect": "NoExecute"},

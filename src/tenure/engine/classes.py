@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.labels import reached
+from tenure.engine.labels import NOT_READY_POINTS, reached
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.model.resources import GPU, MILLI, PODS
 from tenure.model.workload import TaskSpec
@@ -137,7 +137,7 @@ class TaskClass:
 
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
         labels, affinity = nodes.labels, self.spec.affinity
-        mask = nodes.ready & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
+        mask = nodes.admitting & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
         mask &= labels.affine(affinity.node if affinity else None) & reached(labels, self.spec.volume_nodes)
         for feature in self.spec.features:
             mask &= labels.declaring(feature)
@@ -154,6 +154,7 @@ class TaskClass:
     def _preference(self, nodes: NodeTable) -> Floats | None:
         node_affinity = self.spec.affinity.node if self.spec.affinity else None
         score = nodes.labels.preference(node_affinity, self.spec.tolerations)
+        score -= NOT_READY_POINTS * (self.static & ~nodes.ready)
         return score.astype(np.float64) if score.any() else None
 
     def takes(self, node: int, nodes: NodeTable) -> Ints:

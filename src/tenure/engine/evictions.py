@@ -152,3 +152,9 @@ def resume_moves(session: SessionState, workloads: Iterable[WorkloadState]) -> N
             session.queues.ask(workload.leaf, task.cls.amount)
             session.nominate(task, session.nodes.index[nominated.node], nominated.devices)
             task.nominated_at = nominated.at
+
+
+def all_start(session: SessionState, tasks: Iterable[TaskState]) -> bool:
+    """Whether none of some tasks is placed on a node that is not ready: there nothing starts, and nothing ends."""
+    places = (task.node if task.node >= 0 else task.nominated for task in tasks)
+    return all(place < 0 or session.nodes.ready[place] for place in places)

@@ -27,6 +27,11 @@ from tenure.model.selectors import (
 Mask = NDArray[np.bool_]
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""Taints of nodes that are not ready: a task that tolerates them may be placed there, as by kube-scheduler."""
+
+NOT_READY_POINTS = 1 << 14
+"""What such a node loses in preference: more than affinity and taints come to, so that ready nodes come first."""
 
 
 class NodeLabels:

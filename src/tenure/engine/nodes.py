@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.journal import Journal
-from tenure.engine.labels import NodeLabels
+from tenure.engine.labels import NOT_READY, Mask, NodeLabels
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
@@ -36,8 +36,9 @@ class NodeTable:
     ``capacity`` is ``int64[rows, nodes]``; ``device`` is ``int64[2, nodes, devices]``, milli-GPU free on each device
     now and then, 0 for devices that a node does not have. ``changed`` lists the nodes in the order in which they
     changed, for caches to catch up; ``stamps`` has for each a number that is a new one after every change, and the old
-    one again once that is undone. ``awaited`` nodes are on their way: what they have is there then, and not now.
-    ``waiting`` counts the tasks and nodes for which the two halves differ.
+    one again once that is undone. ``admitting`` are the nodes on which tasks may be placed: those that are ready, and
+    those that are not and have the taint for it, which tasks may tolerate. ``awaited`` nodes are on their way: what
+    they have is there then, and not now. ``waiting`` counts the tasks and nodes for which the two halves differ.
     """
 
     def __init__(self, nodes: list[Node], resources: list[str], journal: Journal) -> None:
@@ -47,6 +48,8 @@ class NodeTable:
         self.labels = NodeLabels(self.nodes)
         self.outside = np.fromiter((n.outside for n in self.nodes), bool, len(self.nodes))
         self.ready = np.fromiter((n.ready and not n.outside for n in self.nodes), bool, len(self.nodes))
+        tainted: Mask = np.fromiter((_is_tainted(n) for n in self.nodes), bool, len(self.nodes))
+        self.admitting: Mask = self.ready | tainted
         self.awaited = np.fromiter((n.awaited_until is not None for n in self.nodes), bool, len(self.nodes))
         self.gpu_memory = np.fromiter((n.gpu_memory or 0 for n in self.nodes), np.int64, len(self.nodes))
         self.journal = journal
@@ -97,11 +100,11 @@ class NodeTable:
         return np.concatenate([now, self.capacity]), np.stack([np.where(self.awaited[:, None], 0, there), there])
 
     def most_room(self) -> list[int]:
-        """Give the most of each row that any ready node will have, -1 where there is none."""
-        if len(self.names) == 1 and self.ready[0]:
+        """Give the most of each row that any node will have that admits tasks, -1 where there is none."""
+        if len(self.names) == 1 and self.admitting[0]:
             column: list[int] = self.room[self.rows :, 0].tolist()
             return column
-        room = self.room[self.rows :] if self.ready.all() else self.room[self.rows :, self.ready]
+        room = self.room[self.rows :] if self.admitting.all() else self.room[self.rows :, self.admitting]
         return room.max(axis=1).tolist() if room.size else [-1] * self.rows
 
     def occupy(
@@ -201,3 +204,8 @@ def resources_of(nodes: list[Node], queues: list[Queue], extra: Iterable[str]) -
         found.discard(PODS)
     first = [r for r in (CPU, MEMORY, GPU) if r in found]
     return first + sorted(found - set(first))
+
+
+def _is_tainted(node: Node) -> bool:
+    """Whether a node of this pool has a taint for not being ready."""
+    return not node.outside and any(taint.key in NOT_READY and taint.effect == "NoSchedule" for taint in node.taints)

@@ -79,7 +79,7 @@ def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     if coming:
         return _awaits(session, [session.nodes.nodes[node] for node in coming])
     where = sorted({session.nodes.names[t.nominated] for t in tasks})
-    unready = sorted({session.nodes.names[t.nominated] for t in tasks if not session.nodes.ready[t.nominated]})
+    unready = sorted({session.nodes.names[t.nominated] for t in tasks if not _is_up(session, t)})
     leaves = sorted({session.nodes.names[t.leaving] for t in tasks if t.leaving >= 0})
     held = _others_leave(session, tasks) or (not unready and any(t.leaving < 0 for t in tasks))
     awaited = [f"it has not ended on {_listed(leaves)} yet"] * bool(leaves)
@@ -87,6 +87,11 @@ def _nominated(session: Session, tasks: list[TaskState]) -> Reason:
     text = f"it is nominated to {_listed(where)}; {', and '.join(awaited)}"
     numbers = {"nodes": where, "tasks": len(tasks), "leaves": leaves, "held": held, "unready": unready}
     return Reason("Nominated", text, numbers)
+
+
+def _is_up(session: Session, task: TaskState) -> bool:
+    """Whether the node that a task is nominated to is ready, or takes the task all the same."""
+    return bool(session.nodes.ready[task.nominated]) or task.cls.static_list[task.nominated]
 
 
 def _others_leave(session: Session, tasks: list[TaskState]) -> bool:
@@ -237,8 +242,9 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
 def _by_its_labels(nodes: NodeTable, spec: TaskSpec) -> Iterator[tuple[str, Mask]]:
     """Which nodes take a task, whatever is free there."""
     labels = nodes.labels
-    yield "not ready", nodes.ready
-    yield "untolerated taint", labels.tolerated(spec.tolerations)
+    tolerated = labels.tolerated(spec.tolerations)
+    yield "not ready", nodes.ready | (nodes.admitting & tolerated)
+    yield "untolerated taint", tolerated
     yield "node selector", labels.selected(spec.node_selector)
     yield "node affinity", labels.affine(spec.affinity.node if spec.affinity else None)
     yield "not reached by its volumes", reached(labels, spec.volume_nodes)

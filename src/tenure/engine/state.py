@@ -284,7 +284,10 @@ class SessionState:
         return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
 
     def most_room(self) -> list[int]:
-        """Give the most that any ready node has of each row, or had earlier in this epoch: room only shrinks in it."""
+        """Give the most that any node that admits tasks has of each row, or had earlier in this epoch.
+
+        Room only shrinks in an epoch.
+        """
         nodes = self.nodes
         state = self.epoch, len(nodes.changed) if len(nodes) <= FEW else 0
         if self._most_room[0] != state:

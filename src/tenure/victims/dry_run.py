@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.evictions import evict_all
+from tenure.engine.evictions import all_start, evict_all
 from tenure.engine.memo import Memo
 from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.placement import Placer
@@ -308,7 +308,7 @@ class DryRuns:
             return LANDLESS
         placed, reached = self._serve(contender, victims, before)
         placed = gone_for_now(self.session, placed, result.evicted)
-        if not reached:
+        if not reached or (result.evicted and not all_start(self.session, (*result.placed, *step.tasks))):
             return self._no_room(list(dict.fromkeys(t.workload for t in placed if t.workload in victims)), placed)
         if pieces and any(map(gt, Demand(step.kind, step.tasks, None).amount, step.amount)):
             self.ahead, self.back = 0, []

@@ -270,7 +270,7 @@ def view(
     allowed = np.array([cls.static for cls in classes], bool).reshape(len(classes), len(nodes)) & ~closed
     draining = np.array([n.drain for n in nodes.nodes], bool)
     draining[list(emptied)] = True
-    allowed &= ~draining
+    allowed &= ~draining & nodes.ready  # a move ends where its pod starts again
     for kind, domain in domains.items():
         if domain is not None:
             allowed[number[kind]] &= domain
