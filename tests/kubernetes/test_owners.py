@@ -141,20 +141,28 @@ def test_a_job_set_has_a_subgroup_for_each_of_its_jobs():
 
 @pytest.mark.parametrize("said", ["in order", "depends", "neither"])
 def test_jobs_of_a_set_that_come_later_are_not_waited_for(said):
-    """Their controller makes them when those before them are ready, or have ended; all of the first start together."""
+    """Their controller makes them when those before them are ready, or have ended; then all of them are needed."""
     label, version = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.x-k8s.io/v1alpha2"
     after = {"dependsOn": [{"name": "first", "status": "Ready"}]} if said == "depends" else {}
     jobs = [
         {"name": "first", "template": {"spec": {"parallelism": 2, "completions": 2}}},
-        {"name": "last", "template": {"spec": {"parallelism": 9, "completions": 9}}, **after},
+        {"name": "last", "template": {"spec": {"parallelism": 3, "completions": 3}}, **after},
     ]
     order = {"startupPolicy": {"startupPolicyOrder": "InOrder" if said == "in order" else "AnyOrder"}}
     sets = {"jobsets.jobset.x-k8s.io": [owner("s", spec={"replicatedJobs": jobs, **order})]}
-    made = [owner("s-first-0", "JobSet", "s", version)]
-    pods = [pod(f"p-{n}", owner=("Job", "s-first-0", "batch/v1"), labels={label: "first"}) for n in range(2)]
-    for there, starts in ((pods[:1], 0), (pods, 0 if said == "neither" else 2)):
-        played = play(observed(node("n"), *there, jobs=made, **sets).cluster)
-        assert sum(s.action == "bind" for s in played.steps) == starts
+    made = [owner(f"s-{name}-0", "JobSet", "s", version) for name in ("first", "last")]
+
+    def starting(cpu="8", **counts):
+        pods = [
+            pod(f"{name}-{n}", owner=("Job", f"s-{name}-0", "batch/v1"), labels={label: name})
+            for name, count in counts.items()
+            for n in range(count)
+        ]
+        played = play(observed(node("n", cpu), *pods, jobs=made, **sets).cluster)
+        return sum(s.action == "bind" for s in played.steps)
+
+    assert [starting(first=1), starting(first=2)] == [0, 0 if said == "neither" else 2]
+    assert [starting(first=2, last=2), starting("4", first=2, last=3), starting(first=2, last=3)] == [0, 0, 5]
 
 
 @pytest.mark.parametrize(("policy", "together"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])

@@ -659,14 +659,16 @@ def test_what_owns_pods_is_added_as_a_cluster_would_read_it(add, kind):
     assert {t.spec.requests for w in added for t in w.tasks} == {(("nvidia.com/gpu", 2),)}
 
 
-def test_a_job_set_is_added_with_its_subgroups(add):
+@pytest.mark.parametrize("order", ["AnyOrder", "InOrder"])
+def test_a_job_set_is_added_with_its_subgroups(add, order):
+    """Also with those that come later: there has to be room for all of it."""
     jobs = "".join(
         f"\n  - {{name: {name}, template: {{spec: {{parallelism: {count}, template: {TEMPLATE}}}}}}}"
         for name, count in (("a", 1), ("b", 2))
     )
     (made,) = add(
         "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s, labels: {queue: b}}\n"
-        f"spec:\n  replicatedJobs:{jobs}"
+        f"spec:\n  startupPolicy: {{startupPolicyOrder: {order}}}\n  replicatedJobs:{jobs}"
     )
     assert [(g.name, g.min_member) for g in made.sub_groups] == [("a", 1), ("b", 2)]
     assert [(t.name, t.sub_group) for t in made.tasks] == [("s-a-0", "a"), ("s-b-0", "b"), ("s-b-1", "b")]

@@ -209,8 +209,9 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "later": "`true`: its pods come when others run, and nothing waits for them.",
         "laterWhen": "Its pods come later where `laterIs` stands here.",
         "laterIs": "The value that says so.",
-        "laterButFirst": "`true`: the first of the roles that `each` makes comes at once all the same.",
-        "after": "What its pods come after: where anything stands here, nothing waits for them.",
+        "laterButFirst": "`true`: the first of the roles that `each` makes comes at once all the same; the others are "
+        "needed once a pod of theirs is there.",
+        "after": "What its pods come after: where anything stands here, nothing waits for them until one is there.",
         "template": "The template of its pods, at the first of these paths where one stands.",
         "requiredTopology": "The label of nodes under one value of which its pods have to be.",
         "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",

@@ -30,7 +30,7 @@ from tenure.model.source import read_documents
 from tenure.model.storage import mounting, resolver_of
 from tenure.model.volumes import VolumeClaim
 from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
-from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
+from tenure.model.workload_kind import MOST_ROLES, OwnerShape, WorkloadKind, WorkloadKinds, built_in_kinds, shape_of
 
 MOST_ADDED = 100_000
 """Workloads that one file may add in thought: fewer than a cluster holds, for they come on top of these."""
@@ -263,7 +263,7 @@ class _Reader:
     def _read_owner(self, kind: WorkloadKind, value: dict[str, Any], at: Trail) -> None:
         """Read what owns pods, as it would be read on a cluster."""
         metadata = self._metadata(value, at)
-        shape = shape_of(kind, value, self.kinds, with_templates=True)
+        shape = shape_of(kind, value, self.kinds, with_templates=True).with_roles(range(MOST_ROLES))
         for place, message in shape.problems:
             self.report.add(trail_of((*unroll(at), *place)), message)
         roles = list(self._roles(kind, shape, at, metadata.values.get("namespace", "default")))

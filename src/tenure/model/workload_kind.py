@@ -192,6 +192,7 @@ class _Part(NamedTuple):
 class RoleShape:
     """The shape of a role: how many pods it has and needs.
 
+    ``once_there`` is how many it needs, of what comes later, as soon as one of them is there: they come together.
     ``template`` is the template of its pods, where one was found, and ``place`` where.
     """
 
@@ -200,6 +201,7 @@ class RoleShape:
     minimum: int
     label: str = ""
     value: str = ""
+    once_there: int = 0
     topology: Topology | None = None
     template: Any = field(default=None, compare=False)
     place: Place = field(default=(), compare=False)
@@ -240,6 +242,16 @@ class OwnerShape:
     def together(self) -> int:
         """Give how many start together."""
         return self.minimum if self.minimum is not None else max(1, sum(role.minimum for role in self.roles))
+
+    def with_roles(self, there: Collection[int | None]) -> OwnerShape:
+        """Give the shape with roles that have come, by their numbers: these are needed from then on."""
+        if not any(role.once_there for role in self.roles):
+            return self
+        come = (
+            replace(role, minimum=role.once_there) if role.once_there and number in there else role
+            for number, role in enumerate(self.roles)
+        )
+        return replace(self, roles=tuple(come))
 
     def role_of(self, labels: Mapping[str, str]) -> int | None:
         """Give the number of the role that a pod of these labels plays; None where it is none of them."""
@@ -360,9 +372,10 @@ class _ShapeReader:
         times = self.count(role.times, part, 1)
         total = min(max(0, self._replicas(role, part) * times - role.fewer), MOST_REPLICAS)
         template, is_later = self._template(role, part), self._is_later(role, part, is_first=is_first)
-        needed = 0 if is_later else min(self._minimum(role, part, total, times), MOST_REPLICAS)
+        needed = min(self._minimum(role, part, total, times), MOST_REPLICAS)
+        once_there = needed if is_later and (role.after is not None or role.later_but_first) else 0
         return RoleShape(
-            name=name, replicas=total, minimum=needed,
+            name=name, replicas=total, minimum=0 if is_later else needed, once_there=once_there,
             label=role.label, value=role.value, topology=self.topology(role, part),
             template=template.value, place=template.place,
         )  # fmt: skip

@@ -68,7 +68,7 @@ class ObservedWorkload:
 
 def make(
     key: GroupKey,
-    records: Iterable[PodRecord],
+    records: Sequence[PodRecord],
     said: GroupDeclaration | None,
     classes: Mapping[str, Any],
     past: EvictionHistory,
@@ -83,8 +83,8 @@ def make(
     ``settled``: of a group that says nowhere how many it is no more pods are waited for.
     """
     namespace, kind, name, is_own, _ = key
-    about = said or NOTHING_SAID
-    pods, tasks = in_roles(_in_order(list(records)), about.shape)
+    about = _with_roles(said or NOTHING_SAID, records)
+    pods, tasks = in_roles(_in_order(records), about.shape)
     problems = [*about.problems, *(f"pod {p.name}: {line}" for p in pods for line in p.problems)]
     tasks = tuple(_begun(task, now) for task in tasks)
     values: dict[str, Any] = dict(about.values)
@@ -132,6 +132,14 @@ def make(
         annotations={k: v for k, v in annotations.items() if "/" in k and k not in keys.WRITTEN},
     )
     return ObservedWorkload(_with_ended(made, about), tuple(pods), tuple(problems))
+
+
+def _with_roles(about: GroupDeclaration, records: Sequence[PodRecord]) -> GroupDeclaration:
+    """Give what is said of a group with the roles needed that come later, of which a pod is there."""
+    shape = about.shape
+    if shape is None or not any(role.once_there for role in shape.roles):
+        return about
+    return replace(about, shape=shape.with_roles({shape.role_of(record.labels) for record in records}))
 
 
 def _begun(task: Task, now: int) -> Task:
@@ -307,7 +315,7 @@ def _of_others(values: Mapping[str, Any], pods: Sequence[PodRecord]) -> dict[str
     return {"queue": DEFAULT_QUEUE, "preemptible": not spared if said is None else said}
 
 
-def _in_order(pods: list[PodRecord]) -> list[PodRecord]:
+def _in_order(pods: Sequence[PodRecord]) -> list[PodRecord]:
     """Sort pods: by their index where they have one, then by age, then by name with numbers as numbers."""
     return sorted(pods, key=_place)
 
