@@ -72,6 +72,7 @@ BROKEN_ONCE = {
     51202: "what went first took what was promised to another before, while that waited for the end of a notice",
     45934: "the cycle that binds and the one after it were looked at as one, and what a later one takes was kept",
     61866: "a move was found by the rescheduler alone, as the first pieces of many had no place to go to",
+    693: "of two that were announced the one that saves its work leaves first, and asked before the other",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
@@ -85,6 +86,7 @@ BROKEN_WITH_BETTER_LAYOUTS = {
     160: "what others had just been evicted for was moved for a better layout",
     244: "the same",
     310: "the same, for a contender of requeue",
+    693: "what is announced was believed to leave at once, and leaves one after the other",
 }
 """The same where the layout is improved."""
 

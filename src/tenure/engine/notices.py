@@ -75,6 +75,29 @@ def stand(session: Session, task: TaskState) -> None:
     lifecycle.stand(session.journal, task)
 
 
+def in_turn(session: Session) -> list[list[TaskState]]:
+    """Give what leaves, in the order in which it will: at once, once it has saved its work, or at its deadline.
+
+    What leaves at the same time is together; where nothing does, that is one empty list. Where there is an order, what
+    is under notice contends for nothing before its turn.
+    """
+    turns: dict[int, list[TaskState]] = {}
+    for task in sorted(session.leaving, key=lambda t: (t.workload.key, t.index)):
+        turns.setdefault(_turn(task), []).append(task)
+    if len(turns) > 1:
+        for task in session.noticed:
+            stand(session, task)
+            session.refresh(task.workload)
+    return [turns[turn] for turn in sorted(turns)] or [[]]
+
+
+def _turn(task: TaskState) -> int:
+    checkpoint = task.workload.model.checkpoint
+    if task.notice is None:
+        return 0
+    return 1 if checkpoint is not None and checkpoint.made else task.notice.deadline
+
+
 def recall(session: Session, task: TaskState) -> None:
     """Take a notice back: the task runs on where it is, and its landing place is given up."""
     if task.nominated >= 0:

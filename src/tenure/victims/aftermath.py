@@ -24,7 +24,7 @@ from itertools import islice
 
 from tenure.engine.allocation import serve
 from tenure.engine.evictions import depart, evict
-from tenure.engine.notices import notice_of
+from tenure.engine.notices import in_turn, notice_of
 from tenure.engine.plan import Plan
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -173,18 +173,20 @@ class Aftermath:
             return found
         asked_for, said = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up]), set(victims)
         with self._ahead():
-            self._bound = promised = frozenset(session.nominated)
-            self._come_true(AcceptedSet([], []), everything=True)  # nothing more is placed by this plan
-            budget = SearchBudget(MOST_HELPED * len(self.causes))
-            while True:  # one follow-up may let another follow
+            budget, promised = SearchBudget(MOST_HELPED * len(self.causes)), frozenset(session.nominated)
+            turns, goes_on = in_turn(session), False
+            while goes_on or turns:  # one follow-up may let another follow
+                if not goes_on:
+                    self._bound = frozenset(session.nominated)
+                    self._come_true(AcceptedSet([], sorted(self._bound, key=_name), evicted=turns.pop(0)))
                 for asked, best in self._round(asked_for, said, budget):
                     if asked.workload in said:
                         found.follow_ups[_follow_up(asked, best)] = None
                     for piece in best.pieces or ():
                         if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
                             found.refusals[piece.workload] = _taken_again(piece.workload, asked)
-                if not self._next_cycle():
-                    return found
+                goes_on = self._next_cycle()
+        return found
 
     def _round(
         self, waiting: Collection[WorkloadState], victims: Collection[WorkloadState], budget: SearchBudget
@@ -314,18 +316,17 @@ class Aftermath:
         What is left over goes to those who ask for it now, before a workload that grows only once it is bound; beside a
         reservation it is left to the next cycle.
         """
-        if self.session.settings.backfill != "easy" and self._growing():
-            result = replace(result, placed=[*result.placed, *self._serve_rest()])
-        little = len(self.session.nominated) <= MOST_LOOKED_AT
-        self._come_true(result, everything=at_risk and (little or bool(self._growing(contender))))
-
-    def _come_true(self, result: AcceptedSet, *, everything: bool) -> None:
-        """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
         session = self.session
-        if everything:
-            touched = settle(self.state, sorted(session.leaving, key=_name), sorted(session.nominated, key=_name))
-        else:
-            touched = settle(self.state, result.evicted, result.placed)
+        if session.settings.backfill != "easy" and self._growing():
+            result = replace(result, placed=[*result.placed, *self._serve_rest()])
+        few = len(session.nominated) <= MOST_LOOKED_AT
+        if at_risk and (few or self._growing(contender)):
+            result = AcceptedSet([], sorted(session.nominated, key=_name), evicted=sorted(session.leaving, key=_name))
+        self._come_true(result)
+
+    def _come_true(self, result: AcceptedSet) -> None:
+        """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
+        touched = settle(self.state, result.evicted, result.placed)
         self._endings = self._endings.past([*touched, *(t.workload for t in self._serve_rest())])
 
     def _serve_rest(self) -> list[TaskState]:
