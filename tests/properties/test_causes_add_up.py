@@ -81,6 +81,11 @@ BROKEN_WITH_PRICES = {
 }
 """The same with prices and patience."""
 
+BROKEN_WITH_DISRUPTION_BUDGETS = {
+    910633: "what a set evicts itself was not counted when it was asked what a budget lets others take after it",
+}
+"""The same with PodDisruptionBudgets."""
+
 
 BROKEN_WITH_BETTER_LAYOUTS = {
     160: "what others had just been evicted for was moved for a better layout",
@@ -139,3 +144,8 @@ def test_the_clusters_are_worth_playing():
 @pytest.mark.parametrize("seed", BROKEN_WITH_PRICES, ids=str)
 def test_what_broke_it_once_with_prices(seed):
     assert forbidden(played(priced(seed), CYCLES)) == []
+
+
+@pytest.mark.parametrize("seed", BROKEN_WITH_DISRUPTION_BUDGETS, ids=str)
+def test_what_broke_it_once_with_disruption_budgets(seed):
+    assert forbidden(played(guarded(seed), CYCLES)) == []

@@ -133,6 +133,18 @@ class BudgetShield:
         charges = zip(self.ledger.charged[before:], lost, strict=True)
         self._announced += [charge for charge, task in charges if task in announced]
 
+    def foresee(
+        self, session: Session, cause: Cause, contender: WorkloadState | None, tasks: Iterable[TaskState]
+    ) -> None:
+        """Note, in what is looked ahead at, that tasks were evicted, unless that is known.
+
+        That is for PodDisruptionBudgets, which count what is down; what other rules allow comes back with time alone.
+        """
+        if session.disruption_budgets:
+            known = {(c.ask.workload, c.ask.task) for c in self.ledger.charged}
+            new = [t for t in tasks if (t.workload.key, t.name) not in known]
+            self.charge(session, cause, contender, {t: lost_time(session, t) for t in new})
+
     def take_back(self, tasks: Collection[TaskState]) -> None:
         """Tasks that were evicted just now stay after all: they count in this cycle, and not from the next one on."""
         names = {(task.workload.key, task.name) for task in tasks}

@@ -119,6 +119,7 @@ class Aftermath:
         if not result.may_follow or (not at_risk and enough is None):
             return None
         with self._ahead():
+            self.plugins.budgets.foresee(self.session, cause, contender, result.evicted)
             self._settle(result, contender, at_risk=at_risk)
             taker = None
             if at_risk and not accepted and self.asked.is_at_risk(contender, got):
@@ -256,7 +257,7 @@ class Aftermath:
         """Undo after the block what is done in it, and forget what was found."""
         budgets = self.plugins.budgets
         endings, risen = self._endings, budgets.risen
-        with self.session.scenario():
+        with self.session.scenario(), budgets.ledger.tentatively():
             try:
                 yield
             finally:
@@ -319,8 +320,7 @@ class Aftermath:
         session = self.session
         if session.settings.backfill != "easy" and self._growing():
             result = replace(result, placed=[*result.placed, *self._serve_rest()])
-        few = len(session.nominated) <= MOST_LOOKED_AT
-        if at_risk and (few or self._growing(contender)):
+        if at_risk and (len(session.nominated) <= MOST_LOOKED_AT or self._growing(contender)):
             result = AcceptedSet([], sorted(session.nominated, key=_name), evicted=sorted(session.leaving, key=_name))
         self._come_true(result)
 
