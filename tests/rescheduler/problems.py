@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from operator import add, sub
 
 import numpy as np
 
@@ -95,20 +95,48 @@ def fragmented_problem(seed):
 
 
 def cheapest_by_force(p):
-    """Least cost of any plan, None if there is none: every task on every node, every member on every node."""
+    """Least cost of any plan, None if there is none: every task on every node, every member on every node.
+
+    Task after task is put on each node. Nothing is gone on with that overfills a node, or costs as much as the best
+    plan so far.
+    """
     best = None
     members = [(a.cls, a.group) for a in p.asks for _ in range(a.count)]
-    for places in product(range(p.size), repeat=p.tasks):
-        cost = _cost(p, places)
-        if cost is None or (best is not None and cost >= best):
-            continue
-        room = p.free.copy()
-        for task, place in enumerate(places):
-            room[:, p.node[task]] += p.ask[p.shape[task]]
-            room[:, place] -= p.ask[p.shape[task]]
-        if (room >= 0).all() and _fits(p, room, members, {}):
-            best = cost
+    asks = [p.ask[p.shape[task]].tolist() for task in range(p.tasks)]
+    room = p.free.T.tolist()
+    for task, home in enumerate(p.node.tolist()):
+        room[home] = list(map(add, room[home], asks[task]))
+    open_to = [_open_to(p, task) for task in range(p.tasks)]
+    places = []
+
+    def put(so_far):
+        nonlocal best
+        if best is not None and so_far >= best:
+            return
+        task = len(places)
+        if task == p.tasks:
+            cost = _cost(p, places)
+            if cost is not None and (best is None or cost < best) and _fits(p, np.array(room).T, members, {}):
+                best = cost
+            return
+        for place, price in open_to[task]:
+            had = room[place]
+            room[place] = list(map(sub, had, asks[task]))
+            places.append(place)
+            if min(room[place]) >= 0:
+                put(so_far + price)
+            places.pop()
+            room[place] = had
+
+    put(0)
     return best
+
+
+def _open_to(p, task):
+    """Give where a task may be, its own node first, each with what it costs to bring it there alone."""
+    home = int(p.node[task])
+    elsewhere = [place for place in range(p.size) if place != home and p.allowed[p.cls[task], place]]
+    return [(home, 0), *((place, int(p.cost[task])) for place in elsewhere)]
 
 
 def _cost(p, places):
