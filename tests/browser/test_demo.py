@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,24 +24,36 @@ CLICKS = 3
 
 
 @pytest.fixture(scope="module")
-def last_line(tmp_path_factory):
-    """Run the demonstration, and give the last line that it prints."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("demo"))}
-    done = subprocess.run(
-        [sys.executable, "examples/demo.py"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-        timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.rstrip().rpartition("\n")[2].strip()
+def checkout(tmp_path_factory):
+    """Give a folder with what is shipped beside the package, as ``make demo`` finds it."""
+    folder = tmp_path_factory.mktemp("demo")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def opened(last_line):
+def told(checkout):
+    """Run what ``make demo`` runs, once, and give what it prints."""
+    done = subprocess.run(
+        [sys.executable, "examples/demo.py"], cwd=checkout, env={**os.environ, "TMPDIR": str(checkout)},
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def last_line(told):
+    return told.rstrip().rpartition("\n")[2].strip()
+
+
+@pytest.fixture(scope="module")
+def opened(last_line, checkout):
     """Start exactly what the last line says; gives where it listens. Only where its port is taken, another is named."""
     with socket.socket() as tried:
         taken = tried.connect_ex(("127.0.0.1", 8765)) == 0
     command = f"exec {last_line}{' --port 0' if taken else ''}"
-    process = subprocess.Popen(["/bin/sh", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(["/bin/sh", "-c", command], cwd=checkout, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
         address = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+)\n", line)
@@ -49,6 +62,13 @@ def opened(last_line):
     finally:
         process.terminate()
         assert process.wait(20) == 0
+
+
+def test_it_runs_in_a_clean_checkout_and_writes_the_pages_that_it_names(told, checkout):
+    """It ends with what one has seen."""
+    pages = [checkout / name for name in re.findall(r"[\w/.-]+\.html", told)]
+    assert pages
+    assert all(page.read_text().rstrip().endswith("</html>") for page in pages)
 
 
 def lives(history, folder):

@@ -37,7 +37,7 @@ ELSEWHERE = (
     Elsewhere(r"^make check$", "is the first step of the integration", "Makefile::check"),
     Elsewhere(r"^make test$", "is what runs this", "Makefile::test"),
     Elsewhere(r"^make demo$", "installs, then runs what runs here",
-              "tests/docs/test_commands.py::test_the_demonstration_runs_in_a_clean_checkout"),
+              "tests/browser/test_demo.py::test_it_runs_in_a_clean_checkout_and_writes_the_pages_that_it_names"),
     Elsewhere(r"^make demo-kubernetes$", "needs a control plane",
               "tests/kubernetes/test_demo.py::test_all_scenes_happen"),
     Elsewhere(r"KTH-SP2.*backfill=easy", "a trace that is not ours to ship",
@@ -194,15 +194,6 @@ def test_a_tutorial_shows_what_its_commands_print(page, checkout, door):
             printed = "".join(run(command, folder, loaded(environment, door)) for command in step)
             missing += not_printed(shown, printed)
     assert missing == []
-
-
-def test_the_demonstration_runs_in_a_clean_checkout(checkout):
-    """What ``make demo`` runs: it ends with what one has seen, and the pages that it names are there."""
-    folder, environment = checkout
-    told = run("python examples/demo.py", folder, environment)
-    pages = [Path(folder, name) for name in re.findall(r"[\w/.-]+\.html", told)]
-    assert pages
-    assert all(page.read_text().rstrip().endswith("</html>") for page in pages)
 
 
 def test_benchmarks_that_are_named_take_what_is_said():
