@@ -31,8 +31,8 @@ Each is listed in the summary with what went wrong, so that its cause can be fou
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests of this folder that start a control plane further tries; no other test has any."""
     here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents and "programs" in getattr(item, "fixturenames", ()):
+    for item in items:  # thousands, and each worker looks at all of them
+        if "programs" in getattr(item, "fixturenames", ()) and here in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=2))
 
 
