@@ -58,6 +58,13 @@ def printed(*options):
     return run.stdout
 
 
+def put_printed(plane, *options):
+    """Apply what is printed, and give it; without ``kubectl``, which takes the processor longer than all else."""
+    text = printed(*options)
+    plane.put(yaml.load_all(text, yaml.CSafeLoader))
+    return text
+
+
 def find(text, kind, name="tenure"):
     return next(o for o in yaml.load_all(text, yaml.CSafeLoader) if o["kind"] == kind and o["metadata"]["name"] == name)
 
@@ -91,10 +98,9 @@ def test_kubectl_applies_it_unchanged_and_again(plane, role):
 
 def test_each_pool_has_a_deployment_of_its_own(plane):
     """A second pool's installation stands beside the first: each pool has its own names, and they share the rest."""
-    plane.kubectl("apply", "-f", "-", given=printed())
+    put_printed(plane)
     before = plane.client().get("/apis/apps/v1/namespaces/tenure-system/deployments/tenure")
-    text = printed("--pool", "gpu", "--service-monitor")
-    plane.kubectl("apply", "-f", "-", given=text)
+    text = put_printed(plane, "--pool", "gpu", "--service-monitor")
     plane.kubectl("-n", "tenure-system", "rollout", "status", "deployment/tenure-gpu", "--timeout=60s")
     after = plane.client().get("/apis/apps/v1/namespaces/tenure-system/deployments/tenure")
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
@@ -117,7 +123,7 @@ def expected_pods(plane, budget):
 
 def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
     """The namespace holds its pods to the restricted standard, which Tenure's own pods meet."""
-    plane.kubectl("apply", "-f", "-", given=printed())
+    put_printed(plane)
     spec = {"containers": [{"name": "c", "image": "x"}], "hostNetwork": True}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"}, "spec": spec}
     with pytest.raises(ApiError, match='violates PodSecurity "restricted'):
@@ -127,8 +133,8 @@ def test_the_namespace_refuses_pods_that_are_not_restricted(plane):
 @pytest.mark.parametrize("role", Role)
 def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
     """The service account may do what the table of rights lists for the installation, and no other verb on it."""
-    plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[role]))
-    plane.kubectl("apply", "-f", "-", given=printed("--pool", "other"))
+    put_printed(plane, *OPTIONS[role])
+    put_printed(plane, "--pool", "other")
     rights = set(granted(role))
     own = [
         (r.group, resource, verb, r.names)
@@ -167,8 +173,8 @@ def test_the_account_may_do_what_is_listed_and_nothing_else(plane, role):
 
 def test_the_account_of_a_pool_has_the_rights_of_its_own_installation(plane):
     """A read-only pool takes nothing from another, and gets nothing of it; neither writes what the other keeps."""
-    plane.kubectl("apply", "-f", "-", given=printed())
-    plane.kubectl("apply", "-f", "-", given=printed("--pool", "quiet", "--read-only"))
+    put_printed(plane)
+    put_printed(plane, "--pool", "quiet", "--read-only")
     acts, looks = (plane.client(plane.token_of(name, "tenure-system")) for name in ("tenure", "tenure-quiet"))
     assert [may(one, "", "pods/eviction", "create", None) for one in (acts, looks)] == [True, False]
     assert [may(one, "", "pods", "watch", None) for one in (acts, looks)] == [True, True]
@@ -184,7 +190,7 @@ def test_a_pool_of_several_makes_no_config_map_of_another_and_writes_on_pods(pla
     """The policies know the account of each pool: it creates its own pages alone, and is no tenant."""
     plane.add_namespace("others")
     for pool in ("gpu", "gpu-old"):
-        plane.kubectl("apply", "-f", "-", given=printed("--pool", pool))
+        put_printed(plane, "--pool", pool)
     client, old = (plane.client(plane.token_of(name, "tenure-system")) for name in ("tenure-gpu", "tenure-gpu-old"))
 
     def made(by, name):
@@ -244,7 +250,7 @@ def test_definitions_that_go_first_keep_no_pod_from_being_made(start_plane):
     An API server that starts then has never known the kind.
     """
     plane = start_plane(nodes=False)
-    plane.kubectl("apply", "-f", "-", given=printed())
+    put_printed(plane)
     plane.add_namespace("plain")
     plane.kubectl("-n", "plain", "create", "serviceaccount", "edit")
     plane.kubectl("-n", "plain", "create", "rolebinding", "edit", "--clusterrole=edit", "--serviceaccount=plain:edit")
@@ -263,7 +269,7 @@ def test_definitions_that_go_first_keep_no_pod_from_being_made(start_plane):
 
 def test_who_edits_a_namespace_edits_its_pod_groups(plane):
     """The roles edit and view, which every cluster has, cover pod groups; queues stay with the administrators."""
-    plane.kubectl("apply", "-f", "-", given=printed())
+    put_printed(plane)
     plane.add_namespace("team")
     for word in ("edit", "view"):
         plane.kubectl("-n", "team", "create", "serviceaccount", word)
@@ -280,7 +286,7 @@ def test_who_edits_a_namespace_edits_its_pod_groups(plane):
 
 def test_yunikorn_config_are_read_from_that_one_config_map(plane):
     """With YuniKorn's ConfigMap named, that one may be read and no other."""
-    plane.kubectl("apply", "-f", "-", given=printed(*OPTIONS[Role.SCHEDULER]))
+    put_printed(plane, *OPTIONS[Role.SCHEDULER])
     client = plane.client(plane.token_of("tenure", "tenure-system"))
     path = "/api/v1/namespaces/yunikorn/configmaps"
     assert client.get(f"{path}?fieldSelector=metadata.name%3Dyunikorn-configs")["items"] == []
@@ -350,7 +356,7 @@ def test_the_console_decides_by_what_the_scheduler_decides_by():
 @pytest.mark.parametrize("pool", ["n", "1e3"])
 def test_a_pool_that_looks_like_no_text_is_text_all_the_same(plane, pool):
     """What kubectl reads has more words for truth values and numbers than Python has: each label is text to it."""
-    plane.kubectl("apply", "-f", "-", given=printed())
+    put_printed(plane)
     told = plane.kubectl("apply", "--dry-run=server", "-f", "-", given=printed("--pool", pool))
     assert f"deployment.apps/tenure-{pool} created (server dry run)" in told
 
