@@ -237,12 +237,8 @@ class _Maker:
         if self.by == "user":
             return str(fields.get(user, NOBODY))
         if self.by == "team":
-            return str(fields.get(team) or self._top(owner[0], queue))
+            return str(fields.get(team) or _top(self.tops, (owner[0], queue)))
         return owner[1]
-
-    def _top(self, source: int, queue: str) -> str:
-        """Give the queue at the top above one, as that node pool has them."""
-        return self.tops.get(source, {}).get(queue, queue)
 
     def _gains(self, sets: Mapping[_Owner, Mapping[_Set, int]]) -> set[_Set]:
         """Book what evictions gained, and give those sets that paid."""
@@ -283,7 +279,7 @@ class _Maker:
         for (source, queue), (sums, inside) in held.items():
             if not any(sums.values()):
                 continue
-            row = self._row(self._top(source, queue) if self.by == "team" else queue)
+            row = self._row(_top(self.tops, (source, queue)) if self.by == "team" else queue)
             add(row.used, sums)
             add(row.within, inside)
         for row in self.rows.values():
@@ -303,6 +299,12 @@ class _Maker:
             own.waits.append(row.value)
             if '"entitled":true' in payload:
                 own.entitled.append(row.value)
+
+
+def _top(tops: Mapping[int, Mapping[str, str]], queue: _Owner) -> str:
+    """Give the queue at the top above one, as its node pool has them."""
+    source, name = queue
+    return tops.get(source, {}).get(name, name)
 
 
 def _losing(cost: Counter[str], gain: Counter[str]) -> list[str]:

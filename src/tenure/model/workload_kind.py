@@ -371,7 +371,8 @@ class _ShapeReader:
     def _role(self, role: PodRole, name: str, part: _Part, *, is_first: bool = False) -> RoleShape:
         times = self.count(role.times, part, 1)
         total = min(max(0, self._replicas(role, part) * times - role.fewer), MOST_REPLICAS)
-        template, is_later = self._template(role, part), self._is_later(role, part, is_first=is_first)
+        after, told = (self._at(path, part).value for path in (role.after, role.later_when))
+        template, is_later = self._template(role, part), _comes_later(role, after, told, is_first=is_first)
         needed = min(self._minimum(role, part, total, times), MOST_REPLICAS)
         once_there = needed if is_later and (role.after is not None or role.later_but_first) else 0
         return RoleShape(
@@ -423,13 +424,6 @@ class _ShapeReader:
         self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but a label of nodes is expected"))
         return None
 
-    def _is_later(self, role: PodRole, part: _Part, *, is_first: bool) -> bool:
-        """Whether a role's pods come when others run; of roles that come one after the other the first does not."""
-        if role.later or self._at(role.after, part).value:
-            return True
-        told = role.later_when is not None and self._at(role.later_when, part).value == role.later_is
-        return told and not (role.later_but_first and is_first)
-
     def _minimum(self, role: PodRole, part: _Part, total: int, times: int) -> int:
         if role.minimum_when is not None and self._at(role.minimum_when, part).value is not True:
             return total
@@ -473,6 +467,13 @@ class _ShapeReader:
             if found.value is not None and found.value != "":
                 self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but text is expected"))
         return ""
+
+
+def _comes_later(role: PodRole, after: Any, told: Any, *, is_first: bool) -> bool:
+    """Whether a role's pods come when others run; of roles that come one after the other the first does not."""
+    if role.later or after:
+        return True
+    return role.later_when is not None and told == role.later_is and not (role.later_but_first and is_first)
 
 
 def _total(path: FieldPath | None, item: Any) -> int:
