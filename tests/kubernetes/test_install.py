@@ -61,7 +61,7 @@ def printed(*options):
 def put_printed(plane, *options):
     """Apply what is printed, and give it; without ``kubectl``, which takes the processor longer than all else."""
     text = printed(*options)
-    plane.put(yaml.load_all(text, yaml.CSafeLoader))
+    plane.apply(*yaml.load_all(text, yaml.CSafeLoader))
     return text
 
 

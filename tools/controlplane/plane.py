@@ -18,7 +18,7 @@ import random
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -224,24 +224,25 @@ class ControlPlane:
             raise KubectlError(run.stderr.strip() or run.stdout.strip())
         return run.stdout
 
-    def apply(self, *objects: Mapping[str, Any]) -> str:
-        """Create or change objects by ``kubectl apply``."""
-        return self.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
-
-    def install_tenure(self, installation: Installation | None = None) -> None:
-        """Apply what ``tenure install`` prints, and wait until the API server serves the new kinds."""
-        self.put(objects(installation or Installation(image="tenure:test")))
-        self._wait_served([f"/apis/{API_VERSION}/{resource.plural}" for resource in RESOURCES])
-
-    def put(self, given: Iterable[Mapping[str, Any]]) -> None:
+    def apply(self, *objects: Mapping[str, Any]) -> None:
         """Create or change objects, in their order, by requests of its own.
 
         ``kubectl`` has the API server describe all of its kinds, and takes as long as all else.
+
+        Raises
+        ------
+        ApiError
+            If one is refused.
         """
         client, path_of = self.client(), Paths(self.client())
-        for one in given:
+        for one in objects:
             path = f"{path_of(one)}/{one['metadata']['name']}"
-            client.patch(f"{path}?fieldManager=install&force=true&fieldValidation=Strict", one, "apply")
+            client.patch(f"{path}?fieldManager=tests&force=true&fieldValidation=Strict", one, "apply")
+
+    def install_tenure(self, installation: Installation | None = None) -> None:
+        """Apply what ``tenure install`` prints, and wait until the API server serves the new kinds."""
+        self.apply(*objects(installation or Installation(image="tenure:test")))
+        self._wait_served([f"/apis/{API_VERSION}/{resource.plural}" for resource in RESOURCES])
 
     def define(self, *definitions: Mapping[str, Any]) -> None:
         """Create definitions of further kinds, and wait until the API server serves these."""
