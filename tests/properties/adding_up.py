@@ -112,6 +112,12 @@ def guarded(seed):
     return replace(given, workloads=named, disruption_budgets=budgets)
 
 
+def announced(seed):
+    """Draw the same cluster with all evictions announced."""
+    given = drawn(seed)
+    return replace(given, settings=replace(given.settings, eviction_notice=3_000_000))
+
+
 def improved(seed):
     """Draw the same cluster with the layout improved in every cycle."""
     given = drawn(seed)

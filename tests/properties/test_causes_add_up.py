@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.properties.adding_up import drawn, forbidden, guarded, improved, played, priced
+from tests.properties.adding_up import announced, drawn, forbidden, guarded, improved, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
@@ -149,3 +149,8 @@ def test_what_broke_it_once_with_prices(seed):
 @pytest.mark.parametrize("seed", BROKEN_WITH_DISRUPTION_BUDGETS, ids=str)
 def test_what_broke_it_once_with_disruption_budgets(seed):
     assert forbidden(played(guarded(seed), CYCLES)) == []
+
+
+def test_what_follows_with_a_notice_leaves_after_what_was_announced_before():
+    """A workload that follows grows once the others have gone, and takes what they were gone for."""
+    assert forbidden(played(announced(940278), CYCLES)) == []

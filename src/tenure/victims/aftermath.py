@@ -186,7 +186,8 @@ class Aftermath:
                     for piece in best.pieces or ():
                         if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
                             found.refusals[piece.workload] = _taken_again(piece.workload, asked)
-                goes_on = self._next_cycle()
+                told = any(notice_of(session, t.workload) for t in self._decided.evicted)  # and goes after the others
+                goes_on = not (turns and told) and self._next_cycle()
         return found
 
     def _round(
@@ -295,8 +296,7 @@ class Aftermath:
 
         What is bound on a nomination stays in the cycle in which it is bound.
         """
-        bound, placed = self._bound, self._decided.placed
-        self._bound = frozenset(placed)
+        bound, self._bound = self._bound, frozenset(placed := self._decided.placed)
         self._end_round()
         if placed:
             self._endings = self._endings.past(t.workload for t in self._serve_rest())
