@@ -19,6 +19,7 @@ from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plan_json import plan_json
+from tenure.victims.aftermath import Aftermath
 from tenure.victims.dry_run import AcceptedSet, to_the_end
 
 
@@ -79,6 +80,25 @@ def test_who_asks_about_one_workload_hears_the_same_though_nothing_is_said_of_wh
         assert asked.follow_ups == []
         assert asked.steps == whole.steps
         assert explain_workload(asked, workload) == explain_workload(whole, workload)
+
+
+def test_what_follows_from_several_sets_is_looked_at_for_whom_they_concern_alone(monkeypatch):
+    asked, plain = [], Aftermath.of_plan
+    monkeypatch.setattr(Aftermath, "of_plan", lambda *given: asked.append(given) or plain(*given))
+    running = [runs(name, "b", ["n0"], minutes=10) for name in ("v", "w", "stays")]
+    waiting = [waits("i", "a", priority=2), waits("j", "a", priority=1), waits("k", "b", gpus=4)]
+    fixed = runs("fixed", "a", ["n0"], priority=150)
+    state = cluster([queue("a", guaranteed=3), queue("b", guaranteed=1)], [*running, fixed, *waiting])
+    whole = playthrough.play(state)
+    assert {s.beneficiary for s in whole.steps if s.action == "evict"} == {"default/i", "default/j"}
+    looked = {}
+    for workload in state.workloads:
+        asked.clear()
+        told = explain_workload(playthrough.play(state, about=workload.key), workload)
+        looked[workload.name] = bool(asked)
+        assert told == explain_workload(whole, workload)
+    assert sum(looked.values()) == 4  # two that get room, and the two that make it
+    assert (looked["i"], looked["j"], looked["k"], looked["fixed"]) == (True, True, False, False)
 
 
 def test_nobody_is_served_whose_place_would_be_taken_by_one_that_grows():

@@ -33,7 +33,8 @@ Sets = dict[WorkloadState, tuple[Cause, list[TaskState]]]
 def settle_what_follows(context: Context, settled: Collection[str]) -> None:
     """Give up sets whose contenders would lose their places, and say in the plan what follows from it.
 
-    What was told of it before and has ``settled`` goes. Nothing is said in the story of one workload.
+    What was told of it before and has ``settled`` goes. In the story of one workload nothing is said, and what follows
+    is looked at only where sets concern it: that takes a third of the time of a large cluster's cycle.
     """
     state = context.evictions
     if state is None or state.plan is not context.plan or state.aftermath is None:
@@ -44,7 +45,7 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
         judged = ((c, _judged(context, state, sets, c)) for c in reversed(sets) if budget.spend())
         if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
             break
-    while state.evicted and (len(sets) > 1 or context.about is None):
+    while state.evicted and (context.about is None or (len(sets) > 1 and _concern(sets, context.about))):
         follows = state.aftermath.of_plan([c for c in contenders if c not in sets])
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals and len(sets) > 1]
         if any(_give_up(context, state, sets, c, r) for c, r in lost):
@@ -54,6 +55,11 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
             for f in (follows.follow_ups if context.about is None else ())
         ]
         break
+
+
+def _concern(sets: Sets, about: str) -> bool:
+    """Whether a workload (namespace/name) is a contender of some sets, or gives way in one."""
+    return any(about in {c.key, *(t.workload.key for t in tasks)} for c, (_, tasks) in sets.items())
 
 
 def _sets(context: Context, settled: Collection[str]) -> Sets:
