@@ -133,7 +133,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         held = (
             *_told(played, after),
             *_unprotected(played, key),
-            *_eligible(played, key),
+            *_eligible(played, key, prospects),
             *_likely_to_end(played, after),
             *_settling(played, key),
             *(_held(r) for r in refused),
@@ -255,14 +255,15 @@ def _settling(played: PlayThrough, key: str) -> list[Reason]:
     return found
 
 
-def _eligible(played: PlayThrough, key: str) -> list[Reason]:
+def _eligible(played: PlayThrough, key: str, prospects: EvictionProspects) -> list[Reason]:
     """Say of a workload that runs that it could be requeued, or why it could not."""
     found = []
     for entry in played.requeue.nominations:
         if entry.workload == key:
             since = "" if entry.since is None else f" since {format_time(entry.since)}"
             whom = ", ".join(entry.by)
-            text = f"eligible{since} (nominated by {whom}), it still runs because {_why_not_requeued(played, key)}"
+            text = f"eligible{since} (nominated by {whom}), it still runs because "
+            text += _why_not_requeued(played, key, prospects)
             numbers = {"since": None if entry.since is None else format_time(entry.since), "by": list(entry.by)}
             found.append(Reason("RequeueEligible", text, numbers))
     for skip in played.requeue.skipped:
@@ -273,13 +274,12 @@ def _eligible(played: PlayThrough, key: str) -> list[Reason]:
     return found + [Reason("InvalidSetting", text) for text in reports]
 
 
-def _why_not_requeued(played: PlayThrough, key: str) -> str:
+def _why_not_requeued(played: PlayThrough, key: str, prospects: EvictionProspects) -> str:
     """Say why a workload that may be requeued runs on: what keeps those back that would take its place, if any."""
     if any(s.workload == key and s.cause == REQUEUE for s in played.shadow):
         return "requeue is in shadow, and evicts nothing"
     if any(s.workload == key and s.cause == REQUEUE and s.action == "notice" for s in played.steps):
         return "its notice is not over"
-    prospects = EvictionProspects(played.after)
     put_off = [(p.workload, r) for p in played.pending for r in p.reasons if _puts_requeue_off(r)][:MOST_PUT_OFF]
     put_off.sort(key=lambda entry: key not in entry[1].numbers.get("workloads", ()))
     for contender, reason in put_off:

@@ -51,11 +51,12 @@ def safety(
         yield _protected(CAUSES, never, "no cause evicts it")
         return
     if asking := [t for t in running.tasks if t.node >= 0 and spared(session, t)]:
-        ends = latest if any(t.model.role == ORIGINATOR for t in asking) else ends_at
-        until = format_time(ends(session, running))
+        end_of = latest if any(t.model.role == ORIGINATOR for t in asking) else ends_at
+        until = format_time(end_of(session, running))
         text = f"it is spared, at the longest until {until}: it is evicted only where nothing else helps"
         yield Reason("Spared", text, {"until": until})
-    open_to, refused = _asked(prospects, running, _acting(session.settings, quota))
+    ends = prospects.minimum_runtimes_end(running)
+    open_to, refused = _asked(prospects, running, _acting(session.settings, quota), ends)
     for refusal, causes in refused.items():
         if refusal.message not in said:
             yield _protected(causes, refusal, f"from {' and '.join(causes)}")
@@ -63,7 +64,8 @@ def safety(
         text = f"{surplus} of its tasks run beyond its minimum, which that does not protect"
         yield Reason("MayGiveWay", text, {"tasks": surplus})
     if "reclaim" in open_to and sum(session.queues.leaf) > 1:
-        yield _reclaim(session.queues, running, held(session, [t for t in running.tasks if t.node >= 0]), prospects)
+        later = f"; from some queues its minimum runtime protects it until {format_time(ends[-1])}"
+        yield _reclaim(prospects, running, later if ends[-1] > session.now else "")
     if "preempt" in open_to:
         queue = session.queues.queues[running.leaf].name
         text = f"a workload of queue {queue} with a priority above {running.priority} may preempt it"
@@ -79,7 +81,7 @@ def _acting(settings: Settings, quota: Sequence[QuotaState]) -> list[Cause]:
 
 
 def _asked(
-    prospects: EvictionProspects, running: WorkloadState, causes: Sequence[Cause]
+    prospects: EvictionProspects, running: WorkloadState, causes: Sequence[Cause], ends: Sequence[int]
 ) -> tuple[list[Cause], dict[Refusal, list[Cause]]]:
     """Ask the shields of each cause: give the causes that nothing holds back, and the others by what does."""
     open_to: list[Cause] = []
@@ -87,7 +89,7 @@ def _asked(
     for cause in causes:
         refusal = prospects.held_back(cause, running)
         if cause == "reclaim" and (refusal is None or refusal.shield == MIN_RUNTIME):
-            refusal = _by_other_queue(prospects, running, refusal)
+            refusal = _by_other_queue(prospects.session.now, ends, refusal)
         if refusal is None:
             open_to.append(cause)
         else:
@@ -95,12 +97,11 @@ def _asked(
     return open_to, refused
 
 
-def _by_other_queue(prospects: EvictionProspects, running: WorkloadState, refusal: Refusal | None) -> Refusal | None:
+def _by_other_queue(now: int, ends: Sequence[int], refusal: Refusal | None) -> Refusal | None:
     """Give how minimum runtime holds reclaim back whichever queue takes: until the soonest of its ends, if any."""
-    ends = prospects.minimum_runtimes_end(running)
     if not ends or (refusal is not None and ends == [refusal.until]):
         return refusal
-    if ends[0] <= prospects.session.now:
+    if ends[0] <= now:
         return None
     longer = ", and from some queues longer" if len(ends) > 1 else ""
     text = f"its minimum runtime protects it until {format_time(ends[0])}{longer}"
@@ -119,8 +120,10 @@ def _protected(causes: Sequence[Cause], refusal: Refusal, scope: str) -> Reason:
     return Reason("Protected", f"{scope}: {refusal.message}", numbers)
 
 
-def _reclaim(queues: QueueTree, running: WorkloadState, amount: Sequence[int], prospects: EvictionProspects) -> Reason:
-    """Say whether reclaim may take from its leaf: only what that holds beyond its guaranteed."""
+def _reclaim(prospects: EvictionProspects, running: WorkloadState, later: str) -> Reason:
+    """Say whether reclaim may take from its leaf: only what that holds beyond its guaranteed. ``later`` ends a yes."""
+    session, queues = prospects.session, prospects.session.queues
+    amount = held(session, [t for t in running.tasks if t.node >= 0])
     leaf, name = running.leaf, queues.queues[running.leaf].name
     rows = [row for row in prospects.shared_rows if amount[row]]
     guaranteed = queues.guaranteed[leaf]
@@ -130,10 +133,7 @@ def _reclaim(queues: QueueTree, running: WorkloadState, amount: Sequence[int], p
     if not beyond:
         text = f"from reclaim: queue {name} is within its guaranteed" + (f": {told}" if told else "")
         return Reason("Protected", text, {"causes": ["reclaim"], "shield": "guaranteed", "until": None})
-    text = f"reclaim may evict it for a queue that is owed room: queue {name} holds {told}"
-    ends = prospects.minimum_runtimes_end(running)[-1:]
-    if ends and ends[0] > prospects.session.now:
-        text += f"; from some queues its minimum runtime protects it until {format_time(ends[0])}"
+    text = f"reclaim may evict it for a queue that is owed room: queue {name} holds {told}{later}"
     return Reason("MayGiveWay", text, {"cause": "reclaim", **numbers})
 
 
