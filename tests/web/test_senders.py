@@ -90,7 +90,7 @@ def test_behind_a_proxy_each_has_their_own_and_names_that_are_made_up_do_not_hel
 
 
 def test_one_sender_with_many_wrong_tokens_costs_the_api_server_little_and_others_nothing():
-    """Hundreds at a time, each answered slowly: who comes from elsewhere, and who was known, is let in at once."""
+    """Hundreds at a time, each answered slowly: who comes from elsewhere, and who was known, waits for few of them."""
     server = Server(seconds=0.02)
     asked = logins(server)
 
@@ -98,18 +98,15 @@ def test_one_sender_with_many_wrong_tokens_costs_the_api_server_little_and_other
         assert await asked.viewer_of("good-before", Sender("10.0.0.9"))
         flood = [asyncio.create_task(asked.viewer_of(f"wrong-{number}", Sender("10.0.0.1"))) for number in range(500)]
         await asyncio.sleep(0)
-        began = time.monotonic()
         assert await asked.viewer_of("good", Sender("10.0.0.2"))
-        took = time.monotonic() - began
         asked._users = type(asked._users)((key, (0.0, user)) for key, (_, user) in asked._users.items())
         assert await asked.viewer_of("good-before", Sender("10.0.0.1"))
-        return took, await asyncio.gather(*flood, return_exceptions=True)
+        return await asyncio.gather(*flood, return_exceptions=True)
 
-    took, found = asyncio.run(went())
+    found = asyncio.run(went())
     assert sum(token.startswith("wrong") for token in server.reviewed) <= WRONG_AT_ONCE + 5
     assert sum(isinstance(one, PutOffError) for one in found) >= 500 - WRONG_AT_ONCE - 5
-    waits_for_all = WRONG_AT_ONCE * server.seconds / 3
-    assert took < waits_for_all or took < 1  # a busy machine is slow, too
+    assert server.reviewed.index("good") < WRONG_AT_ONCE / 3
 
 
 def test_a_token_that_many_requests_bring_at_once_is_asked_about_once():

@@ -308,16 +308,20 @@ class ControlPlane:
         self.client().create("/api/v1/nodes", body)
 
     def audit(self, user: str | None = None) -> Iterator[dict[str, Any]]:
-        """Give the events of the audit log, of one user or of all; the log has to be switched on."""
+        """Give the events of the audit log, of one user or of all; the log has to be switched on.
+
+        An event whose line is being written comes next time.
+        """
         assert self.options.audit, "the audit log is off; start with Options(audit=True)"
-        for line in self.audit_log.read_bytes()[self._audit_begins :].splitlines():
+        written, _, _ = self.audit_log.read_bytes()[self._audit_begins :].rpartition(b"\n")
+        for line in written.splitlines():
             event = json.loads(line)
             if user is None or event["user"]["username"] == user:
                 yield event
 
     def forget_audit(self) -> None:
-        """Have the audit log begin here."""
-        self._audit_begins = self.audit_log.stat().st_size if self.audit_log.exists() else 0
+        """Have the audit log begin here, with the line that is being written."""
+        self._audit_begins = self.audit_log.read_bytes().rfind(b"\n") + 1 if self.audit_log.exists() else 0
 
     @property
     def runs(self) -> bool:
