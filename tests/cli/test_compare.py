@@ -60,7 +60,8 @@ def test_all_that_is_wrong_is_told_at_once(compare, tmp_path):
     assert len(lines) == 5
     assert lines[0].startswith("page.html:1: is no JSON")
     assert lines[1].startswith("list.json: is no summary of a simulation")
-    assert lines[3] == "nowhere.json: no such file or directory"
+    assert lines[4] == "other: is a folder; name a file in it"
+    assert lines[3] == "nowhere.json: there is no such file"
 
 
 def test_without_files_it_is_wrong_usage(compare):

@@ -269,7 +269,7 @@ def test_wrong_usage_is_told_in_one_line(simulate, words, told):
     ("words", "told"),
     [
         (["nowhere.swf"], "nowhere.swf: there is no such file"),
-        (["."], ".: this is a directory"),
+        (["."], ".: is a folder; name a file in it"),
         (["t.swf", "--cluster", "nowhere.yaml"], "nowhere.yaml: "),
         (["t.swf", "--set", "scheduler.backfil=easy"], "unknown key backfil; did you mean backfill?"),
         (["t.swf", "--set", "queue.x.weight=2"], "there is no queue x"),

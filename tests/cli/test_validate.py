@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_a_problem_like_others(validate, tmp_path):
     code, out, err = validate({"empty.yaml": ""}, "folder", "gone.yaml")
     assert (code, out) == (1, "")
     assert err.splitlines() == [
-        "folder: is a directory; name a file in it",
+        "folder: is a folder; name a file in it",
         "gone.yaml: there is no such file",
         "empty.yaml: is empty; a file begins with 'apiVersion: tenure.dev/v1beta1'",
     ]

@@ -161,7 +161,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
 
 
 def test_what_is_no_file_says_what_it_is(tmp_path):
-    assert message_of(tmp_path)[2] == "is a directory; name a file in it"
+    assert message_of(tmp_path)[2] == "is a folder; name a file in it"
     assert message_of(tmp_path / "gone.yaml")[2] == "there is no such file"
     assert "is not the name of a file" in message_of(written(tmp_path, GOOD) / "x")[2]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 from tenure.report.comparison import comparison_json, comparison_text, measures
 from tenure.report.tables import terminal
 
@@ -71,6 +71,10 @@ def _read(file: str) -> dict[str, Any]:
     except (UnicodeDecodeError, RecursionError):
         message = "is no JSON; write it with tenure simulate --format json"
         raise InvalidInputError([InputProblem(file, 0, "", message)]) from None
+    except FileNotFoundError:
+        raise InvalidInputError([InputProblem(file, 0, "", "there is no such file")]) from None
+    except IsADirectoryError:
+        raise InvalidInputError([InputProblem(file, 0, "", IS_FOLDER)]) from None
     except OSError as error:
         raise InvalidInputError([InputProblem(file, 0, "", (error.strerror or "cannot be read").lower())]) from None
     missing = sorted(MARKS - value.keys()) if isinstance(value, dict) else sorted(MARKS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tenure.model.files import is_stream
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 STANDARD = "-"
 """Standard input or output where a file is expected."""
@@ -54,7 +54,7 @@ def _require_folder(path: str) -> None:
         if not folder.is_dir():
             raise InvalidInputError([InputProblem(path, 0, "", f"there is no folder {folder}; make it first")])
         if Path(path).is_dir():
-            raise InvalidInputError([InputProblem(path, 0, "", "is a folder; name a file in it")])
+            raise InvalidInputError([InputProblem(path, 0, "", IS_FOLDER)])
     except ValueError as error:
         raise InvalidInputError([InputProblem(path, 0, "", f"is no name of a file: {error}")]) from None
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 
@@ -53,7 +53,7 @@ def wrong_file(path: str, *, new: bool) -> str:
     if "://" in path or path.lower().startswith(_ALMOST):
         return "is no address of a store; write FILE or postgresql://USER@HOST/DATABASE"
     if file.is_dir():
-        return "is a folder; name a file in it"
+        return IS_FOLDER
     if new:
         return "" if file.absolute().parent.is_dir() else f"there is no folder {file.parent}; make it first"
     if not file.exists():

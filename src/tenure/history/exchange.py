@@ -27,7 +27,7 @@ from tenure.history.store import IN_PARTS, HistoryStore, begin_of, set_begin
 from tenure.model.duration import format_time
 from tenure.model.encoding import check_narrow
 from tenure.model.files import part_of
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 FORMATS: Final = ("parquet", "jsonl", "otlp")
 
@@ -227,7 +227,7 @@ def check_export(path: str) -> None:
         It is no file, or one of another kind.
     """
     if not Path(path).is_file():
-        what = "is a folder; name a file in it" if Path(path).is_dir() else "there is no such file"
+        what = IS_FOLDER if Path(path).is_dir() else "there is no such file"
         raise InvalidInputError([InputProblem(path, 0, "", what)])
     with Path(path).open("rb") as file:
         begin = file.read(len(_SQLITE))

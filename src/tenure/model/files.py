@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
+from tenure.model.problems import IS_FOLDER
+
 _STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTORS: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
 
@@ -30,7 +32,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     if Path(path).is_dir():
-        raise IsADirectoryError(21, "is a directory; name a file in it", str(path))
+        raise IsADirectoryError(21, IS_FOLDER, str(path))
     with _named(path):
         if is_stream(path):  # asked before links are resolved: a pipe has no path of its own
             with _stream(Path(path)) as stream:

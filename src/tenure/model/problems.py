@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+IS_FOLDER = "is a folder; name a file in it"
+"""What is wrong with the name of a folder where one of a file is expected."""
+
 LONGEST_MEANT = 64
 """Letters of a word to which close ones are looked for."""
 

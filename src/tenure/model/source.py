@@ -13,7 +13,7 @@ from typing import IO, Final, cast
 from tenure.model.document import Document
 from tenure.model.encoding import decoded
 from tenure.model.interruptible import read_interruptibly
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 MAX_YAML = 16 * 1024 * 1024
 """Bytes of YAML that are read; about 35,000 workloads of three tasks each."""
@@ -98,7 +98,7 @@ def _read_bytes(name: str) -> bytes:
     except FileNotFoundError:
         raise _fault(name, "there is no such file") from None
     except IsADirectoryError:
-        raise _fault(name, "is a directory; name a file in it") from None
+        raise _fault(name, IS_FOLDER) from None
     except PermissionError:
         raise _fault(name, "may not be read; its permissions forbid it") from None
     except (NotADirectoryError, ValueError) as error:

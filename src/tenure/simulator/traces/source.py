@@ -12,7 +12,7 @@ from typing import IO, cast
 
 from tenure.model.encoding import decoded
 from tenure.model.interruptible import read_interruptibly
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -116,7 +116,7 @@ def _os_message(path: Path, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, IsADirectoryError) or path.is_dir():
-        return "this is a directory: name the trace file itself"
+        return IS_FOLDER
     if isinstance(error, PermissionError):
         return "permission denied: the file cannot be read"
     return f"cannot be read: {error.strerror or error}"
