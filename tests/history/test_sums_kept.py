@@ -13,18 +13,20 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 from tests import preloaded
 from tests.effort import tries
-from tests.history.worlds import Counted, recorded, worlds
+from tests.history.worlds import MINUTE, Counted, recorded, worlds
 from tests.history.writer import HERE, NOVEMBER, life_of
 
-from tenure.history import open_history
+from tenure.history import connect, open_history
+from tenure.history.errors import HistoryError
 from tenure.history.exchange import export, import_file
 from tenure.history.record import Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, KEPT, Retention, forget_user, prune
 from tenure.history.rollup import HOUR
 from tenure.history.statement import BY, statement_of
-from tenure.history.views import cluster_then
+from tenure.history.views import cluster_then, version_of_content
 from tenure.model.duration import DAY, format_time
 
 KILLS = tries(2, 40)
@@ -342,3 +344,33 @@ def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_pat
         return
     with open_history(source) as store, open_history(str(tmp_path / "back.db"), write=True) as back:
         assert import_file(back, str(target)) == (store.info().records,) * 2
+
+
+def test_who_has_read_a_history_sees_that_something_was_taken_out_or_written_over(address):
+    """Also of the middle of a month, and where as many records as before are left."""
+    with open_history(address, write=True) as store:
+        store.append(HERE, [d for n in range(600) for d in life_of(n)])
+        seen = [version_of_content(store)]
+        prune(store, store.span()[1], Retention(300 * MINUTE))
+        seen.append(version_of_content(store))
+        forget_user(store, "ada")
+        seen.append(version_of_content(store))
+        assert len(set(seen)) == 3
+        assert (prune(store, store.span()[1], Retention(300 * MINUTE)), forget_user(store, "ada")) == (0, 0)
+        assert version_of_content(store) == seen[-1]
+
+
+def test_a_name_that_a_reader_keeps_in_the_log_is_told_of_and_gone_the_next_time(tmp_path, monkeypatch):
+    """The record has it no more; the log beside the file has, as long as somebody reads what was there before."""
+    monkeypatch.setattr(connect, "LOCKED_SECONDS", 0.1)
+    path = tmp_path / "history.db"
+    with open_history(str(path), write=True) as store, open_history(str(path)) as other:
+        store.append(HERE, [d for n in range(60) for d in life_of(n)])
+        with other.reading() as connection:
+            assert connection.execute(text("SELECT count(*) FROM tenure_months")).scalar() == 1
+            with pytest.raises(HistoryError, match="120 records no longer name the user, but what they were") as raised:
+                forget_user(store, "ada")
+            assert raised.value.temporary
+        assert forget_user(store, "ada") == 0
+        written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b'"user":"ada"' not in written

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, and_, delete, func, insert, select, update
 
+from tenure.history.errors import HistoryError
 from tenure.history.months import month_end, month_start
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, SOURCES, USAGE, records_table
-from tenure.history.store import AT_ONCE, HistoryStore, begin_of, in_batches, months_of, set_begin
+from tenure.history.store import AT_ONCE, HistoryStore, begin_of, in_batches, months_of, note_changed, set_begin
 from tenure.history.views import LIFE, present_at
 from tenure.model.duration import DAY
 
@@ -29,6 +30,8 @@ EVICTIONS: Final = "evictions"
 
 FORGOTTEN: Final = "(forgotten)"
 """What stands where a user's name stood."""
+
+_STILL_READ: Final = "what they were is in its log while another process reads it; do this again when that has ended"
 
 _EVER: Final = -(1 << 62)
 """A time (µs since the epoch) before every record."""
@@ -97,6 +100,8 @@ def pruning(store: HistoryStore, now: int, retention: Retention) -> Iterator[int
                 )
                 known = begin_of(connection)
                 set_begin(connection, begin if known is None else max(begin, known))
+                if gone:
+                    note_changed(connection)
             yield gone
             if is_whole:
                 break  # its table is gone
@@ -178,7 +183,8 @@ def forget_user(store: HistoryStore, user: str) -> int:
     Raises
     ------
     HistoryError
-        The store cannot be written.
+        The store cannot be written; or all is done, but another process reads what was there before for so long that
+        the log beside the file keeps it. To do it again brings that out as well.
     """
     with store.reading() as connection:
         months = months_of(connection)
@@ -193,7 +199,12 @@ def forget_user(store: HistoryStore, user: str) -> int:
                 if without != fields:
                     connection.execute(update(table).where(table.c.id == row.id).values(payload=encode(without)))
                     changed += 1
-    store.settle()
+            if changed:
+                note_changed(connection)
+    if not store.settle():
+        raise HistoryError(
+            store.place, f"{changed:,} records no longer name the user, but {_STILL_READ}", temporary=True
+        )
     return changed
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -34,6 +35,9 @@ Few, because a record may be large: that of a cluster of 10,000 nodes has megaby
 
 BEGIN: Final = "begin"
 """Key of the time from which on a pruned store has what happened."""
+
+CHANGED: Final = "changed"
+"""Key of a mark that is another one whenever something was taken out or written over."""
 
 ASKED: Final = 500
 """Keys, or names of workloads, that are looked up in one question."""
@@ -80,11 +84,16 @@ class HistoryStore:
         with translated(self.place):
             self.engine.dispose()
 
-    def settle(self) -> None:
-        """Bring what is in the log beside a file into the file itself; of a server nothing has to be brought."""
-        if self.engine.dialect.name == "sqlite":
-            with translated(self.place), closing(self.engine.raw_connection()) as connection:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def settle(self) -> bool:
+        """Bring what is in the log beside a file into the file itself; of a server nothing has to be brought.
+
+        Gives whether all of it was: not, where another process reads for longer than a lock is waited for.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with translated(self.place), closing(self.engine.raw_connection()) as connection:
+            is_busy, _, _ = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not is_busy
 
     def see(self, scope: Scope, *, alone: bool = False, may_begin: bool = False) -> None:
         """Let questions see only the records of a cluster, or of a node pool.
@@ -353,6 +362,17 @@ def set_begin(connection: Connection, at: int) -> None:
     """Note from when on (µs since the epoch) a store has what happened; what is older is left from what was before."""
     connection.execute(delete(META).where(META.c.key == BEGIN))
     connection.execute(insert(META).values(key=BEGIN, value=str(at)))
+
+
+def changed_of(connection: Connection) -> str:
+    """Give the mark of what was taken out of a store or written over last; empty where nothing was."""
+    return connection.execute(select(META.c.value).where(META.c.key == CHANGED)).scalar() or ""
+
+
+def note_changed(connection: Connection) -> None:
+    """Note that something is taken out or written over: whoever has read it before has to read it again."""
+    connection.execute(delete(META).where(META.c.key == CHANGED))
+    connection.execute(insert(META).values(key=CHANGED, value=token_hex(8)))
 
 
 def months_of(connection: Connection) -> list[int]:

@@ -16,7 +16,7 @@ from tenure.history.said import GRACE, as_said
 from tenure.history.schema import records_table
 from tenure.history.scope import records_seen, usage_seen
 from tenure.history.statement import clipped
-from tenure.history.store import IN_PARTS, HistoryStore, in_batches, months_between, months_of
+from tenure.history.store import IN_PARTS, HistoryStore, changed_of, in_batches, months_between, months_of
 from tenure.model.cluster import Cluster
 from tenure.model.duration import DAY, format_time
 from tenure.model.load import cluster_of
@@ -50,13 +50,14 @@ class UsageSeries(NamedTuple):
 
 
 def version_of_content(store: HistoryStore) -> str:
-    """Give a text that changes when something was appended or taken out."""
+    """Give a text that changes when something was appended, taken out, or written over."""
     with store.reading() as connection:
+        changed = changed_of(connection)
         marks = [
             (month, connection.execute(select(func.max(records_table(month).c.id))).scalar())
             for month in months_of(connection)
         ]
-    return ";".join(f"{month}:{number or 0}" for month, number in marks)
+    return ";".join([*(f"{month}:{number or 0}" for month, number in marks), changed])
 
 
 def cluster_then(store: HistoryStore, at: int, *, before: bool = False) -> Cluster | None:
