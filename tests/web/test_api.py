@@ -137,7 +137,7 @@ def test_a_page_of_very_many_moves_shows_the_first_of_them_and_counts_the_others
     one = {"for": [f"team-a/w-{n}" for n in range(20_000 // plans)], "trigger": "pending", "feasible": True,
            "waves": [[move] * each] if each else [], "certificate": None}  # fmt: skip
     found = {"moves": [one] * plans, "settled": True, "warnings": [], "drain": None}
-    monkeypatch.setattr("tenure.web.data.moves", lambda *_: found)
+    monkeypatch.setattr("tenure.web.views.plans.moves", lambda *_: found)
     with shown(small()) as client:
         page = client.get("/moves").text
     assert page.count("<path d=") == min(1000, plans * each)

@@ -10,10 +10,10 @@ from tests.web.consoles import shown, small
 
 from tenure.web import console as module
 from tenure.web.console import Console
-from tenure.web.data import Looked
 from tenure.web.player import Player
 from tenure.web.still import StillSource
 from tenure.web.viewer import Viewer
+from tenure.web.views.look import Looked
 
 
 class Moving(StillSource):

@@ -11,11 +11,12 @@ from tenure.cli.inputs import cluster_from
 from tenure.history import open_history
 from tenure.history.record import Draft, Origin, key_of, payload_of
 from tenure.web.console import Console
-from tenure.web.data import Looked, narrowed
 from tenure.web.past import PastSource
 from tenure.web.source import EvictionQuery
 from tenure.web.still import StillSource
 from tenure.web.viewer import A_NODE, ANOTHER, EVERYTHING, Viewer
+from tenure.web.views.look import Looked
+from tenure.web.views.plans import narrowed
 
 FEW = Viewer("tenant", frozenset({"team-b"}), nodes=False)
 PAGES = (

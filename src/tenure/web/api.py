@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from tenure.model.duration import format_time
 from tenure.model.resources import plain_amounts
-from tenure.web import data, pages
+from tenure.web import pages, views
 from tenure.web.asked import AskedError, RequestParameters
-from tenure.web.data import Looked, narrowed
+from tenure.web.views.look import MOST_PER_PAGE, Looked, moment
+from tenure.web.views.plans import narrowed
 
 LONGEST_WAIT: Final = 30.0
 """Seconds that an answer may wait for what has to be played."""
@@ -44,43 +45,43 @@ class WrongKindError(Exception):
 def overview(look: Looked, given: Mapping[str, str]) -> Any:
     """Everything at a glance."""
     RequestParameters(given, {"at", "wait"})
-    return data.overview(look)
+    return views.overview.page(look)
 
 
 def queues(look: Looked, given: Mapping[str, str]) -> Any:
     """Queues."""
     asked = RequestParameters(given, {"at", "limit", "offset", "wait"})
-    return data.queues(look, limit=_limit(asked), offset=_offset(asked))
+    return views.queues.page(look, limit=_limit(asked), offset=_offset(asked))
 
 
 def workloads(look: Looked, given: Mapping[str, str]) -> Any:
     """Workloads."""
     asked = RequestParameters(given, {"at", "limit", "offset", "state", "queue", "q", "sort"})
-    return data.workloads(look, pages.workload_query(asked, _limit(asked)))
+    return views.workloads.page(look, pages.workload_query(asked, _limit(asked)))
 
 
 def workload(look: Looked, given: Mapping[str, str], key: str) -> Any:
     """One workload; None where there is none of that name."""
     RequestParameters(given, {"at", "wait"})
-    return data.workload(look, key)
+    return views.workloads.one(look, key)
 
 
 def nodes(look: Looked, given: Mapping[str, str]) -> Any:
     """Nodes."""
     asked = RequestParameters(given, {"at", "limit", "offset", "state", "q", "sort"})
-    return data.nodes(look, pages.node_query(asked, _limit(asked)))
+    return views.nodes.page(look, pages.node_query(asked, _limit(asked)))
 
 
 def node(look: Looked, given: Mapping[str, str], name: str) -> Any:
     """One node, device by device; None where there is none of that name."""
     RequestParameters(given, {"at"})
-    return data.node(look, name)
+    return views.nodes.one(look, name)
 
 
 def moves(look: Looked, given: Mapping[str, str]) -> Any:
     """What emptying a node, or making room, would move; None where there is no such node."""
     asked = RequestParameters(given, {"at", "drain", "wait"})
-    return data.moves(look, asked.text("drain") or None)
+    return views.plans.moves(look, asked.text("drain") or None)
 
 
 def evictions(look: Looked, given: Mapping[str, str]) -> Any:
@@ -90,7 +91,7 @@ def evictions(look: Looked, given: Mapping[str, str]) -> Any:
         {"at", "limit", "offset", "cause", "queue", "beneficiary", "workload", "paid", "how", "sort", "order", "since",
          "until"},
     )  # fmt: skip
-    return data.evictions(look, pages.eviction_query(asked, _limit(asked)))
+    return views.evictions.page(look, pages.eviction_query(asked, _limit(asked)))
 
 
 def series(look: Looked, given: Mapping[str, str]) -> Any:
@@ -98,11 +99,11 @@ def series(look: Looked, given: Mapping[str, str]) -> Any:
     asked = RequestParameters(given, {"at", "points"})
     found = look.console.source.series(asked.number("points", 500, MOST_POINTS, 2))
     if found is None:
-        return {**data.moment(look), "resource": look.picture.main, "capacity": {}, "moments": [], "queues": {},
+        return {**moment(look), "resource": look.picture.main, "capacity": {}, "moments": [], "queues": {},
                 "waiting": [], "evictions": []}  # fmt: skip
     found = found.as_of(look.at)
     return {
-        **data.moment(look), "resource": found.resource, "capacity": plain_amounts({found.resource: found.capacity}),
+        **moment(look), "resource": found.resource, "capacity": plain_amounts({found.resource: found.capacity}),
         "moments": [format_time(at) for at in found.moments],
         "queues": {name: list(values) for name, values in found.queues.items()},
         "waiting": list(found.waiting), "evictions": list(found.evictions),
@@ -116,7 +117,7 @@ ANSWERS: Final[dict[str, Answer]] = {
 
 
 def _limit(asked: RequestParameters) -> int:
-    return asked.number("limit", 100, data.MOST_PER_PAGE, 1)
+    return asked.number("limit", 100, MOST_PER_PAGE, 1)
 
 
 def _offset(asked: RequestParameters) -> int:

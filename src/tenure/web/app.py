@@ -29,7 +29,6 @@ from tenure.web.asked import AskedError, RequestParameters, no_repeats
 from tenure.web.at_once import FinishedFirst
 from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
-from tenure.web.data import Looked, moment
 from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
 from tenure.web.guard import HEADERS, LOOPBACK, Guard
 from tenure.web.openapi import document
@@ -37,6 +36,7 @@ from tenure.web.player import BusyError, WrongError
 from tenure.web.put_off import PutOffError
 from tenure.web.turns import Turns
 from tenure.web.viewer import EVERYTHING, Viewer
+from tenure.web.views.look import Looked, moment
 from tenure.web.whatif import CHANGES, canonical
 from tenure.web.words import address
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from tenure.model.resources import GPU
 from tenure.report.theme import COLOR_COUNT
-from tenure.web.data import Plain, milli
 from tenure.web.picture import Picture
+from tenure.web.views.look import Plain, milli
 from tenure.web.words import bare
 
 WIDTH: Final = 1000

@@ -1,4 +1,4 @@
-"""The HTML pages: each is a template over what `data` gives, and each is an address of its own."""
+"""The HTML pages: each is a template over what `views` give, and each is an address of its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from tenure.history.takers import TAKER_WAYS
 from tenure.model.resources import CPU, GPU
 from tenure.report.plan_rows import headline, move_aim, move_sentence
-from tenure.web import data
+from tenure.web import views
 from tenure.web.asked import RequestParameters
-from tenure.web.data import Looked
 from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
 from tenure.web.picture import STATES, WAITING, shown_resources
 from tenure.web.player import WrongError
 from tenure.web.source import HOW, PAID, SORTS, EvictionQuery
+from tenure.web.views.look import MOST_PER_PAGE, Looked, moment
+from tenure.web.views.nodes import NODE_SORTS, NODE_STATES, NodeQuery
+from tenure.web.views.plans import narrowed
+from tenure.web.views.workloads import WORKLOAD_SORTS, WorkloadQuery
 from tenure.web.whatif import Change, changes_of
 from tenure.web.words import FILTERS
 
@@ -55,10 +58,10 @@ NAVIGATION: Final = (
 def overview(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context]:
     """Everything at a glance."""
     RequestParameters(given, {"at"})
-    found = data.overview(look)
+    found = views.overview.page(look)
     picture = look.picture
     main = picture.main
-    queues = data.queues(look, limit=data.MOST_PER_PAGE)["queues"]
+    queues = views.queues.page(look, limit=MOST_PER_PAGE)["queues"]
     colors = colors_of(picture)
     return "overview.html", {
         "found": found, "main": main, "colors": colors, "stack": stack(picture, main, colors),
@@ -72,9 +75,9 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
     picture = look.picture
     main = asked.choice("resource", resources(look), picture.main)
     offset = asked.number("offset", 0, 10_000_000)
-    found = data.queues(look, limit=100, offset=offset)
+    found = views.queues.page(look, limit=100, offset=offset)
     outlook = look.played("outlook")
-    plan = None if outlook is None else data.narrowed(outlook, look)
+    plan = None if outlook is None else narrowed(outlook, look)
     return "queues.html", {
         "found": found, "main": main, "resources": resources(look), "colors": colors_of(picture),
         "bars": bars(found["queues"], main), "plan": plan, "most": _STEPS,
@@ -91,17 +94,17 @@ def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     """One queue."""
     asked = RequestParameters(given, {"at", "name"})
     name = asked.text("name")
-    found = data.queues(look, limit=data.MOST_PER_PAGE * 10)
+    found = views.queues.page(look, limit=MOST_PER_PAGE * 10)
     mine = next((one for one in found["queues"] if one["name"] == name), None)
     if mine is None:
         return None
-    names = data.WorkloadQuery(queue=name, limit=50)
-    evicted = data.evictions(look, EvictionQuery(queue=name, limit=10))
+    names = WorkloadQuery(queue=name, limit=50)
+    evicted = views.evictions.page(look, EvictionQuery(queue=name, limit=10))
     main = look.picture.main
     rows = [one for resource in resources(look) for one in bars([mine], resource) if one["shown"]]
     return "queue.html", {
         "found": found, "queue": mine, "rows": rows, "main": main, "colors": colors_of(look.picture),
-        "workloads_found": data.workloads(look, names), "evictions_found": evicted,
+        "workloads_found": views.workloads.page(look, names), "evictions_found": evicted,
         "children": [one for one in found["queues"] if one["parent"] == name],
     }  # fmt: skip
 
@@ -111,16 +114,16 @@ def workloads(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
     asked = RequestParameters(given, {"at", "state", "queue", "q", "sort", "offset"})
     query = workload_query(asked, 100)
     return "workloads.html", {
-        "found": data.workloads(look, query), "query": query, "states": STATES, "sorts": data.WORKLOAD_SORTS,
-        "queues": [name for name, _, _ in data.tree(look.picture)][:_STEPS], "colors": colors_of(look.picture),
+        "found": views.workloads.page(look, query), "query": query, "states": STATES, "sorts": WORKLOAD_SORTS,
+        "queues": [name for name, _, _ in views.queues.tree(look.picture)][:_STEPS], "colors": colors_of(look.picture),
     }  # fmt: skip
 
 
-def workload_query(asked: RequestParameters, limit: int) -> data.WorkloadQuery:
+def workload_query(asked: RequestParameters, limit: int) -> WorkloadQuery:
     """Read which workloads are asked for."""
-    return data.WorkloadQuery(
+    return WorkloadQuery(
         state=asked.choice("state", STATES), queue=asked.text("queue"), text=asked.text("q"),
-        sort=asked.choice("sort", data.WORKLOAD_SORTS, "waited"), limit=limit,
+        sort=asked.choice("sort", WORKLOAD_SORTS, "waited"), limit=limit,
         offset=asked.number("offset", 0, 10_000_000),
     )  # fmt: skip
 
@@ -128,7 +131,7 @@ def workload_query(asked: RequestParameters, limit: int) -> data.WorkloadQuery:
 def workload(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """One workload."""
     asked = RequestParameters(given, {"at", "name"})
-    found = data.workload(look, asked.text("name"))
+    found = views.workloads.one(look, asked.text("name"))
     if found is None:
         return None
     return "workload.html", {
@@ -153,23 +156,23 @@ def nodes(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     """A heat map of nodes."""
     asked = RequestParameters(given, {"at", "q", "state", "sort", "offset"})
     query = node_query(asked, 1000)
-    found = data.nodes(look, query)
-    return "nodes.html", {"found": found, "query": query, "states": data.NODE_STATES, "sorts": data.NODE_SORTS,
+    found = views.nodes.page(look, query)
+    return "nodes.html", {"found": found, "query": query, "states": NODE_STATES, "sorts": NODE_SORTS,
                           "squares": utilization(found["nodes"]), "main": look.picture.main}  # fmt: skip
 
 
-def node_query(asked: RequestParameters, limit: int) -> data.NodeQuery:
+def node_query(asked: RequestParameters, limit: int) -> NodeQuery:
     """Read which nodes are asked for."""
-    return data.NodeQuery(
-        text=asked.text("q"), state=asked.choice("state", data.NODE_STATES),
-        sort=asked.choice("sort", data.NODE_SORTS, "name"), limit=limit, offset=asked.number("offset", 0, 10_000_000),
+    return NodeQuery(
+        text=asked.text("q"), state=asked.choice("state", NODE_STATES),
+        sort=asked.choice("sort", NODE_SORTS, "name"), limit=limit, offset=asked.number("offset", 0, 10_000_000),
     )  # fmt: skip
 
 
 def node(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:
     """One node."""
     asked = RequestParameters(given, {"at", "name"})
-    found = data.node(look, asked.text("name"))
+    found = views.nodes.one(look, asked.text("name"))
     if found is None:
         return None
     return "node.html", {"found": found, "colors": colors_of(look.picture)}
@@ -179,7 +182,7 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     """What emptying a node, or making room, would move."""
     asked = RequestParameters(given, {"at", "drain"})
     drain = asked.text("drain") or None
-    found = data.moves(look, drain)
+    found = views.plans.moves(look, drain)
     if found is None:
         return None
     shown, left = [], _MOVES
@@ -200,10 +203,10 @@ def evictions(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, C
     )  # fmt: skip
     query = eviction_query(asked, 100)
     plan = None if look.console.source.kind == "history" else look.played("outlook")
-    plan = None if plan is None else data.narrowed(plan, look)
+    plan = None if plan is None else narrowed(plan, look)
     planned = [] if plan is None else [*plan["steps"], *({**one, "shadow": True} for one in plan["shadow"])]
     return "evictions.html", {
-        "found": data.evictions(look, query), "query": query, "sorts": SORTS, "paid": PAID, "how": HOW,
+        "found": views.evictions.page(look, query), "query": query, "sorts": SORTS, "paid": PAID, "how": HOW,
         "causes": CAUSES, "planned": [one for one in planned if one["action"] in ("evict", "notice")][:_STEPS],
         "colors": colors_of(look.picture),
     }  # fmt: skip
@@ -230,15 +233,15 @@ def timeline(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Co
     picture = look.picture
     colors = colors_of(picture)
     begin, end = look.console.source.span()
-    every = data.queues(look, limit=data.MOST_PER_PAGE)["queues"] if look.at is None else []
+    every = views.queues.page(look, limit=MOST_PER_PAGE)["queues"] if look.at is None else []
     return "timeline.html", {
-        "found": data.moment(look), "begin": begin // 1_000_000, "end": -(-end // 1_000_000),
+        "found": moment(look), "begin": begin // 1_000_000, "end": -(-end // 1_000_000),
         "at_second": min(max(picture.now // 1_000_000, begin // 1_000_000), -(-end // 1_000_000)),
         "states": picture.states if look.viewer.sees_all else {}, "main": picture.main, "colors": colors,
         "stack": stack(picture, picture.main, colors), "queues": every,
-        "squares": utilization(data.nodes(look, data.NodeQuery(limit=1000))["nodes"]),
-        "workloads": data.workloads(look, data.WorkloadQuery(state=WAITING, limit=10)),
-        "evictions": data.evictions(look, EvictionQuery(until=picture.now + 1, limit=10)),
+        "squares": utilization(views.nodes.page(look, NodeQuery(limit=1000))["nodes"]),
+        "workloads": views.workloads.page(look, WorkloadQuery(state=WAITING, limit=10)),
+        "evictions": views.evictions.page(look, EvictionQuery(until=picture.now + 1, limit=10)),
     }  # fmt: skip
 
 
@@ -255,12 +258,12 @@ def whatif(look: Looked, _: object, pairs: list[tuple[str, str]]) -> tuple[str, 
         except WrongError as error:
             wrong = [look.told(line) for line in error.lines]
     shown = None if result is None or base is None else difference(
-        data.narrowed(base, look), data.narrowed(result, look))  # fmt: skip
+        narrowed(base, look), narrowed(result, look))  # fmt: skip
     picture = look.picture
     return "whatif.html", {
-        "found": data.moment(look), "changes": changes, "wrong": wrong, "late": late, "shown": shown,
-        "result": None if result is None else data.narrowed(result, look), "most": _STEPS,
-        "queues": [name for name, _, _ in data.tree(picture)][:1000], "resources": resources(look),
+        "found": moment(look), "changes": changes, "wrong": wrong, "late": late, "shown": shown,
+        "result": None if result is None else narrowed(result, look), "most": _STEPS,
+        "queues": [name for name, _, _ in views.queues.tree(picture)][:1000], "resources": resources(look),
         "bars": [] if shown is None else bars(shown["queues"], picture.main), "main": picture.main,
         "colors": colors_of(picture), "without": without, "GPU": GPU, "CPU": CPU,
     }  # fmt: skip
