@@ -34,7 +34,7 @@ from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.read.eviction_log import DATA, entry_of, write
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
 from tenure.clusters.kubernetes.seals import Seal, condition_of
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.history.record import Origin
 from tenure.live.drain import HistoryDrain

@@ -162,7 +162,7 @@ class Play:
         for _ in range(cycles):
             self.settle(live)
             done = loop.cycle()
-            live.actor._bindings.wait()  # a later cycle tells of those that took long
+            live.actor.bindings.wait()  # a later cycle tells of those that took long
             self.observed = done.observed.cluster
             self.now += SECOND
             acted = self.stage.kubelet()

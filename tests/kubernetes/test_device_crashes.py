@@ -84,7 +84,7 @@ def life(plane, stage, last=0, ends="", *, until=lambda: False, cycles=6, step=S
             settle(stage, live)
             loop.cycle()
             now += step
-            live.actor._bindings.wait()
+            live.actor.bindings.wait()
             given(stage)
             if until():
                 return client.count

@@ -108,7 +108,7 @@ class Theatre:
                 self.settle(live)
                 before = client.count
                 loop.cycle()
-                live.actor._bindings.wait()  # on a busy machine they are answered when nothing else happens any more
+                live.actor.bindings.wait()  # on a busy machine they are answered when nothing else happens any more
                 self.now += SECOND
                 acted = self.kubelets.act()
                 self.check()

@@ -11,7 +11,8 @@ from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read import eviction_log
-from tenure.clusters.kubernetes.write.actor import Actor, Outcome
+from tenure.clusters.kubernetes.write.actor import Actor
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.live.external import ExternalRescheduler
 from tenure.model.cluster import Eviction

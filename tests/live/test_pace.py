@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from tests.builders import NOW, cluster, node, workload
 
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.clusters.kubernetes.write.actor import Failure, Outcome
+from tenure.clusters.kubernetes.write.outcome import Failure, Outcome
 from tenure.live.loop import Loop, Pace
 
 

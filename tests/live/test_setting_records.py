@@ -5,7 +5,7 @@ import json
 from tests.builders import node, queue
 
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome

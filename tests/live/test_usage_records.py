@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.builders import cluster, node, queue, spec, workload
 
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome

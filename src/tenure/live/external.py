@@ -20,7 +20,8 @@ from tenure.clusters.kubernetes.external.controller import CONFLICT, DEAF, EFFEC
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Actor, Outcome
+from tenure.clusters.kubernetes.write.actor import Actor
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.session import Session

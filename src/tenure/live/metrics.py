@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.live.loop import CycleOutcome
 from tenure.live.queue_metrics import QueueMetrics
 from tenure.live.tables import METRICS

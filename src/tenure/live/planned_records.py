@@ -7,7 +7,7 @@ from typing import Final
 
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan, PlanStep
 from tenure.history.record import Draft, key_of, payload_of
 from tenure.model.cluster import DEFAULT_QUEUE

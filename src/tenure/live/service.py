@@ -15,7 +15,7 @@ from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.engine.session import Session
 from tenure.history.record import Origin

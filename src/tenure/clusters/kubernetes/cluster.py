@@ -15,10 +15,11 @@ from tenure.clusters.kubernetes.news import ClusterNews
 from tenure.clusters.kubernetes.read import kueue, volcano
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed, Observer
-from tenure.clusters.kubernetes.write.actor import Actor, Outcome
+from tenure.clusters.kubernetes.write.actor import Actor
 from tenure.clusters.kubernetes.write.conditions import Conditions
 from tenure.clusters.kubernetes.write.events import Events, Subject
 from tenure.clusters.kubernetes.write.explanations import Explanations
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.clusters.kubernetes.write.pause import pause_of
 from tenure.clusters.kubernetes.write.sealer import Sealer
 from tenure.engine.plan import Plan

@@ -24,7 +24,7 @@ from tenure.clusters.kubernetes.external.reservations import NodeReservation
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.write import patches
-from tenure.clusters.kubernetes.write.actor import Failure, Outcome
+from tenure.clusters.kubernetes.write.outcome import Failure, Outcome
 from tenure.engine.plan import PlanStep
 from tenure.model.node import Node
 from tenure.model.workload import Phase

@@ -11,7 +11,7 @@ from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.write.actor import Outcome
+from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.model.settings import CAUSES, Cause, Mode, Settings
 

@@ -19,7 +19,7 @@ from tenure.clusters.kubernetes.read.judging import UNKNOWN
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import patches
-from tenure.clusters.kubernetes.write.actor import sealed_at_bind
+from tenure.clusters.kubernetes.write.placing import sealed_at_bind
 
 AGAIN_SECONDS = 1.0
 """A seal that was refused, since its pod changed meanwhile, is written anew after so long."""
