@@ -32,7 +32,7 @@ from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
 from tenure.victims import dry_run
 from tenure.victims.aftermath import TAKEN_AGAIN
-from tenure.victims.rules import PRIORITY
+from tenure.victims.rules.causes import PRIORITY
 
 MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")
 LESS = re.compile(r"(\S+) (cores?) less used in queue (\S+), or a max that is higher by as much")

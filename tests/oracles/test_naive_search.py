@@ -22,7 +22,7 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.dry_run import DryRuns
 from tenure.victims.preemptible_usage import PreemptibleUsage
-from tenure.victims.rules import PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, VictimSearch
 
 MANY = int(os.environ.get("TENURE_ORACLE", "120"))

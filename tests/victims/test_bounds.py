@@ -21,8 +21,8 @@ from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
-from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.set_order import consistent
+from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.set_order import consistent
 
 MOST_PIECES = 7
 seeds = st.integers(0, 1 << 32)

@@ -26,10 +26,10 @@ from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.dry_run import NO_ROOM, DryRuns
 from tenure.victims.first_served import FirstServed
-from tenure.victims.pieces import pieces_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
-from tenure.victims.rules import PreemptRules, ReclaimEligibility
-from tenure.victims.set_order import consistent
+from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
+from tenure.victims.rules.pieces import pieces_of
+from tenure.victims.rules.set_order import consistent
 
 RULES = {"reclaim": ReclaimEligibility, "preempt": lambda s, _, c: PreemptRules(s, c)}
 SEEDS = st.integers(0, 1 << 32)

@@ -22,7 +22,7 @@ from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.least_price import PriceBound
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.room_bounds import RoomDemand
-from tenure.victims.rules import ConsolidateRules
+from tenure.victims.rules.causes import ConsolidateRules
 
 
 def found_for(session: Session, contender):

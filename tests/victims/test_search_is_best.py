@@ -22,9 +22,9 @@ from tenure.victims.candidates import CandidateGatherer
 from tenure.victims.dry_run import AcceptedSet, DryRuns
 from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.preemption_pass import FIRST_TURN
-from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage
 from tenure.victims.search import SearchBudget, VictimSearch
-from tenure.victims.set_order import consistent, key_of, lowest_of, usage
 
 MOST_PIECES = 9
 RULES = {

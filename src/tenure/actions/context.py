@@ -18,9 +18,9 @@ from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath import Aftermath
-from tenure.victims.pieces import piece_memo
 from tenure.victims.preemption_pass import MakeRules
-from tenure.victims.rules import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search import SearchBudget
 from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
 

@@ -6,7 +6,7 @@ from tenure.actions.context import Context
 from tenure.actions.preconditions import queues_contend
 from tenure.engine.waiting import anything_waits
 from tenure.victims.preemption_pass import PreemptionPass
-from tenure.victims.rules import ReclaimEligibility
+from tenure.victims.rules.causes import ReclaimEligibility
 
 
 def reclaim(context: Context) -> None:

@@ -15,8 +15,8 @@ from tenure.model.duration import format_duration
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import pieces_of
 from tenure.victims.recording import prices, record
+from tenure.victims.rules.pieces import pieces_of
 
 CAUSE: Cause = "stale-gang"
 

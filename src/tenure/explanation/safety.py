@@ -19,7 +19,7 @@ from tenure.shields.min_runtime import SHIELD as MIN_RUNTIME
 from tenure.shields.opt_out import ORIGINATOR, ends_at, latest, spared
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.pieces import held
+from tenure.victims.rules.pieces import held
 
 CAUSES: Final[tuple[Cause, ...]] = ("reclaim", "preempt", "requeue", "quota")
 """Causes that take room away and give no other place for it."""

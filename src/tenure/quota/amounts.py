@@ -14,7 +14,7 @@ from tenure.engine.queues import QueueTree
 from tenure.engine.workloads import TaskState
 from tenure.fairness.tree import whole_unit
 from tenure.quota.candidates import Tier, tier_of
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Amounts = dict[int, dict[int, int]]
 """Amount by queue, then by row."""

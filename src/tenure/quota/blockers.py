@@ -10,7 +10,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.choose import QuotaChoice
 from tenure.quota.problem import QuotaSelection
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 GUARANTEED, OVERSHOOT, STUCK, EXHAUSTED = "guaranteed", "overshoot", "stuck", "search-exhausted"
 MOST_LISTED = 50

@@ -14,7 +14,7 @@ from tenure.engine.queues import Amount
 from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import NO_QUEUE, Binding, Key, Levels, QuotaProblem, ordered
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 MOST_ITEMS = 60
 """Items beyond which it is not tried."""

@@ -14,7 +14,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.pieces import Piece, pieces_of
+from tenure.victims.rules.pieces import Piece, pieces_of
 
 Tier = tuple[bool, int]
 

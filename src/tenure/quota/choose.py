@@ -14,7 +14,7 @@ from tenure.quota.exact_selection import ExactSelection, Solve
 from tenure.quota.follow_up_cuts import Follow, FollowUpCut, no_follow_ups, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 MOST_CUTS = 50
 """Sets that are looked at because others have follow-ups."""

@@ -17,7 +17,7 @@ from math import gcd, inf
 from tenure.quota.branch_and_bound import alike
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Line = dict[int, int]
 """Coefficients by variable."""

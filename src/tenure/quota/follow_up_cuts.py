@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]
 """Says of tasks that would be evicted what would follow; nothing where nothing does."""

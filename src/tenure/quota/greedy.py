@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tenure.quota.amounts import Amounts
 from tenure.quota.candidates import Tier, tier_of
 from tenure.quota.problem import QuotaProblem, QuotaSelection, Worth
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 MOST_TIERS = 8
 """Attempts with one more tier each, before everything is allowed at once."""

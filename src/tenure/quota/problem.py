@@ -12,7 +12,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
 from tenure.quota.candidates import QuotaCandidates
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 NO_QUEUE = -(2**40)
 """The priority of no queue: below any."""

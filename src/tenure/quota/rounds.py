@@ -27,8 +27,8 @@ from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.usage import TerminatingUsage, excess_of, used
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import Piece, held
 from tenure.victims.recording import prices, record
+from tenure.victims.rules.pieces import Piece, held
 from tenure.victims.state import EvictionState
 
 ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"

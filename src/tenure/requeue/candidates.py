@@ -16,7 +16,7 @@ from tenure.nominators.contract import NominatorFindings
 from tenure.requeue.rules import asks_anew
 from tenure.shields.opt_out import spared
 from tenure.shields.price import price_of_all
-from tenure.victims.pieces import Piece, held, pieces_of
+from tenure.victims.rules.pieces import Piece, held, pieces_of
 
 
 class CandidateKind(NamedTuple):

@@ -13,8 +13,8 @@ from tenure.model.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run import AcceptedSet, DryRuns, gone_for_now
-from tenure.victims.pieces import Piece
 from tenure.victims.recording import prices, record
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.state import EvictionState
 
 

@@ -11,8 +11,8 @@ from tenure.requeue.classes import ContenderClass
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.prefilter import CandidatePrefilter
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules.pieces import Piece
 
 Gives = tuple[list[Piece], list[Piece]]
 """What a candidate gives gently, and at most."""

@@ -17,8 +17,8 @@ from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.asked import overdue
-from tenure.victims.pieces import Piece
-from tenure.victims.rules import EachPartAlone
+from tenure.victims.rules.causes import EachPartAlone
+from tenure.victims.rules.pieces import Piece
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 

@@ -19,10 +19,10 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import held
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.room_bounds import room_in_all, room_of_all
-from tenure.victims.rules import CauseRules
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import held
 
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""

@@ -20,9 +20,9 @@ from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.pieces import Piece
 from tenure.victims.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
 from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
 from tenure.victims.candidates import VictimCandidates, in_order
 from tenure.victims.leaf_candidates import LeafCandidates
-from tenure.victims.pieces import Piece, Rank
+from tenure.victims.rules.pieces import Piece, Rank
 
 Usable = Callable[[Piece], bool]
 

@@ -18,9 +18,9 @@ from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.leaf_candidates import LeafCandidates, PricedPieces
-from tenure.victims.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 from tenure.victims.preemptible_usage import PreemptibleUsage
-from tenure.victims.rules import CauseRules
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 
 Alike = tuple[Cause, int, int, bool]
 """Cause, and of the contender what decides what of a leaf is open."""

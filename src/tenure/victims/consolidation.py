@@ -17,7 +17,7 @@ from tenure.model.modes import enabled_for
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.room_bounds import room_in_all
-from tenure.victims.rules import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchResult, VictimSearch
 from tenure.victims.state import EvictionState
 

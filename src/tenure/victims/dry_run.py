@@ -28,8 +28,8 @@ from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.first_served import FirstServed
 from tenure.victims.joint_placement import JointPlacement
-from tenure.victims.pieces import Piece, held
-from tenure.victims.rules import CauseRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import CauseRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.pieces import Piece, held
 
 Taken = tuple[Piece, Sequence[TaskState], bool]
 """Part of a piece that goes at once, and whether it is a core."""

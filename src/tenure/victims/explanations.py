@@ -12,7 +12,7 @@ from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.candidates import VictimCandidates
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.search import SearchResult
 
 NAMED = 3

@@ -15,8 +15,8 @@ from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, Shape, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.victims.pieces import Piece
 from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.rules.pieces import Piece
 
 MOST_PASSED = 64
 """Workloads that are passed before the search for the first is given up."""

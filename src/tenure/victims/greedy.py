@@ -16,11 +16,11 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.victims.candidate_index import CandidateIndex, PieceStream
-from tenure.victims.pieces import Piece, held
 from tenure.victims.room_bounds import RoomDemand
-from tenure.victims.rules import CauseRules
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece, held
+from tenure.victims.rules.set_order import Key, key_of
 from tenure.victims.search_scope import SearchScope
-from tenure.victims.set_order import Key, key_of
 
 Unwanted = Callable[[Piece], bool]
 

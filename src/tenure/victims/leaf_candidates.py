@@ -12,7 +12,7 @@ from tenure.engine.nodes import Ints
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]
 

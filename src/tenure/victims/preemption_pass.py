@@ -31,10 +31,10 @@ from tenure.victims.candidates import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
 from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.least_price import PriceBound
-from tenure.victims.pieces import Piece
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.room_bounds import RoomDemand
-from tenure.victims.rules import CauseRules
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
 from tenure.victims.search_scope import ScopeBounds, SearchScope
 from tenure.victims.state import EvictionState, NoEffectPass

@@ -13,7 +13,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.state import EvictionState
 
 PLACING = ("bind", "nominate")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Place = tuple[int, int, str]
 """Where a workload would stand in its leaf: priority, time, name."""

@@ -20,7 +20,7 @@ from tenure.engine.session import Session
 from tenure.engine.slots import fitting
 from tenure.engine.workloads import START, Demand
 from tenure.model.resources import MILLI
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 
 class RoomDemand:

@@ -22,12 +22,12 @@ from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
 from tenure.victims.candidates import VictimCandidates
 from tenure.victims.dry_run import LANDLESS, NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
-from tenure.victims.pieces import Piece
 from tenure.victims.returning_victims import ReturningVictims
 from tenure.victims.room_bounds import RoomDemand
-from tenure.victims.rules import CauseRules
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.set_order import Key, lowest_of
 from tenure.victims.search_scope import ScopeBounds
-from tenure.victims.set_order import Key, lowest_of
 from tenure.victims.subsets import PieceSubsets
 from tenure.victims.usable import UsablePieces
 

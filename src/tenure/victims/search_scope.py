@@ -15,7 +15,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
 from tenure.victims.bounds import VictimBounds, VictimBranches
 from tenure.victims.leaf_candidates import LeafCandidates
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.subsets import Limits
 
 

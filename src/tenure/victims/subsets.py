@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from tenure.model.settings import Settings
-from tenure.victims.pieces import Piece
-from tenure.victims.set_order import Key, Usage, consistent, key_of, usage
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.set_order import Key, Usage, consistent, key_of, usage
 
 LEAST = -(1 << 40)
 """Below every priority."""

@@ -14,7 +14,7 @@ from operator import mul
 from typing import TypeAlias
 
 from tenure.model.settings import Settings
-from tenure.victims.pieces import Piece
+from tenure.victims.rules.pieces import Piece
 
 Key: TypeAlias = tuple[object, ...]
 
