@@ -19,9 +19,9 @@ from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.candidates.gatherer import CandidateGatherer
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run import DryRuns
-from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, VictimSearch
 

@@ -23,10 +23,10 @@ from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup
-from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.candidates.gatherer import CandidateGatherer
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run import NO_ROOM, DryRuns
 from tenure.victims.first_served import FirstServed
-from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import pieces_of
 from tenure.victims.rules.set_order import consistent

@@ -14,7 +14,7 @@ from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
-from tenure.victims.leaf_candidates import LeafCandidates
+from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece, piece_memo, pieces_of
 
 GPU = "nvidia.com/gpu"

@@ -9,7 +9,7 @@ from tests.properties.contention import contended
 
 from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
-from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.reclaim_limits import ReclaimLimits
 
 

@@ -18,9 +18,9 @@ from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.workload import SubGroup
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.candidates import CandidateGatherer
+from tenure.victims.candidates.gatherer import CandidateGatherer
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run import AcceptedSet, DryRuns
-from tenure.victims.preemptible_usage import PreemptibleUsage
 from tenure.victims.preemption_pass import FIRST_TURN
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage

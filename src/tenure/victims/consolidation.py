@@ -14,7 +14,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
-from tenure.victims.candidates import VictimCandidates
+from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility

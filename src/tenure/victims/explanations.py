@@ -11,7 +11,7 @@ from tenure.engine.refusal import Refusal
 from tenure.model.duration import format_time
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
-from tenure.victims.candidates import VictimCandidates
+from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search import SearchResult
 

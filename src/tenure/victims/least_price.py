@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tenure.engine.cost import SECOND
 from tenure.engine.nodes import Ints
 from tenure.engine.slots import fitting
-from tenure.victims.candidates import VictimCandidates
-from tenure.victims.leaf_candidates import Floats
+from tenure.victims.candidates.gatherer import VictimCandidates
+from tenure.victims.candidates.leaf_candidates import Floats
 from tenure.victims.room_bounds import RoomDemand
 
 Bools = NDArray[np.bool_]

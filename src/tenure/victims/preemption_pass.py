@@ -27,7 +27,7 @@ from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import NotYet, falls_of, waits_since
 from tenure.victims.bounds import VictimBounds, VictimBranches
-from tenure.victims.candidates import CandidateGatherer, VictimCandidates
+from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
 from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.least_price import PriceBound

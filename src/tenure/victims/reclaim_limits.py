@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tenure.engine.memo import Memo
 from tenure.engine.queues import QueueTree
-from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 
 Cap = tuple[float, ...]
 """The most that may be taken from a queue, by row of amounts."""

@@ -18,8 +18,8 @@ from tenure.engine.session import Session
 from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
-from tenure.victims.candidate_index import CandidateIndex, sorted_pieces
-from tenure.victims.candidates import VictimCandidates
+from tenure.victims.candidates.gatherer import VictimCandidates
+from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run import LANDLESS, NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.returning_victims import ReturningVictims

@@ -19,7 +19,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
-from tenure.victims.usage_table import UsageEntries, UsageTable
+from tenure.victims.candidates.usage_table import UsageEntries, UsageTable
 
 
 class TaskUsage(NamedTuple):

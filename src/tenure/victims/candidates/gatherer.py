@@ -17,8 +17,8 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.leaf_candidates import LeafCandidates, PricedPieces
-from tenure.victims.preemptible_usage import PreemptibleUsage
+from tenure.victims.candidates.leaf_candidates import LeafCandidates, PricedPieces
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
 
