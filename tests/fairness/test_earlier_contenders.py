@@ -14,8 +14,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.order import QueueOrder
 from tenure.engine.snapshot import session_of
 from tenure.fairness.earlier_contenders import EarlierContenders
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run import AcceptedSet
-from tenure.victims.room_bounds import RoomDemand
 
 
 def one_place(seed):

@@ -16,11 +16,11 @@ from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins
 from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace
-from tenure.victims.bounds import VictimBounds
+from tenure.victims.bounds.reclaim_limits import ReclaimLimits
+from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run import AcceptedSet, DryRuns
-from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent
 

@@ -18,10 +18,10 @@ from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import Settings
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.bounds.least_price import PriceBound
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.least_price import PriceBound
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import ConsolidateRules
 
 

@@ -9,8 +9,8 @@ from tests.properties.contention import contended
 
 from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
+from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.reclaim_limits import ReclaimLimits
 
 
 def sums(holdings):

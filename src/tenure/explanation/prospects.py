@@ -20,7 +20,7 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.policy import DISABLED, FENCE
 from tenure.shields.preemptibility import SHIELD as PREEMPTIBILITY
-from tenure.victims.room_bounds import room_in_all
+from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.rules.causes import PRIORITY, CauseRules
 from tenure.victims.rules.pieces import held
 

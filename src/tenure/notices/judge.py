@@ -17,9 +17,9 @@ from tenure.requeue.rules import RequeueRules
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.recording import Price, prices
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import Piece, pieces_of
 from tenure.victims.state import EvictionState

@@ -23,9 +23,9 @@ from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run import AcceptedSet
 from tenure.victims.recording import Price, prices, write_placed
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import ConsolidateRules
 from tenure.victims.rules.pieces import pieces_of
 from tenure.victims.state import EvictionState

@@ -12,7 +12,7 @@ from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.shields.delay import delay
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand
 
 Alike = tuple[int, int, bool, Hashable]
 """What contenders of one class share: leaf, priority, whether they are not preemptible, and the shape of their step."""

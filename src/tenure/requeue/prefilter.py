@@ -18,7 +18,7 @@ from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.classes import ContenderClass, in_order
 from tenure.requeue.precedence import Precedence
 from tenure.requeue.room import CandidateRoom, Mask
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand
 
 
 class CandidateMatch(NamedTuple):

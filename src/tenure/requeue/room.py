@@ -12,7 +12,7 @@ from tenure.engine.nodes import Ints
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.requeue.candidates import RequeueCandidate
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand
 
 Mask = NDArray[np.bool_]
 

@@ -14,9 +14,9 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
+from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.preemption_pass import PreemptionPass
-from tenure.victims.room_bounds import room_in_all
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchResult, VictimSearch
 from tenure.victims.state import EvictionState

@@ -15,7 +15,7 @@ from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, Shape, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.rules.pieces import Piece
 
 MOST_PASSED = 64

@@ -15,8 +15,8 @@ from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import CandidateIndex, PieceStream
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, held
 from tenure.victims.rules.set_order import Key, key_of

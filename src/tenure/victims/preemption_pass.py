@@ -26,13 +26,13 @@ from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import NotYet, falls_of, waits_since
-from tenure.victims.bounds import VictimBounds, VictimBranches
+from tenure.victims.bounds.least_price import PriceBound
+from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
 from tenure.victims.explanations import considered_of, shielded
-from tenure.victims.least_price import PriceBound
 from tenure.victims.recording import Price, prices, record
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch

@@ -18,12 +18,12 @@ from tenure.engine.session import Session
 from tenure.engine.volume_bound import volume_shortage
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run import LANDLESS, NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.returning_victims import ReturningVictims
-from tenure.victims.room_bounds import RoomDemand
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.rules.set_order import Key, lowest_of

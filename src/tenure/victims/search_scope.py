@@ -13,7 +13,7 @@ from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
-from tenure.victims.bounds import VictimBounds, VictimBranches
+from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.subsets import Limits

@@ -19,9 +19,9 @@ from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run import Consequences, DryRuns
-from tenure.victims.reclaim_limits import ReclaimLimits
 from tenure.victims.rules.pieces import PieceMemo, core_of
 from tenure.victims.search import SearchBudget
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tenure.engine.queues import QueueTree
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 

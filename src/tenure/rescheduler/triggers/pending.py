@@ -19,7 +19,7 @@ from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveB
 from tenure.rescheduler.problem.infeasible import too_few, too_little, why_never
 from tenure.shields.delay import delay
 from tenure.shields.opt_out import may_go
-from tenure.victims.room_bounds import room_in_all, room_of_all
+from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
 LEAST_PAUSE = 60 * SECOND
 """What got no room is not tried again sooner."""

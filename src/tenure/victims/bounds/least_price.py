@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from tenure.engine.cost import SECOND
 from tenure.engine.nodes import Ints
 from tenure.engine.slots import fitting
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.leaf_candidates import Floats
-from tenure.victims.room_bounds import RoomDemand
 
 Bools = NDArray[np.bool_]
 

@@ -20,8 +20,8 @@ from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
-from tenure.victims.room_bounds import RoomDemand
+from tenure.victims.bounds.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]
