@@ -30,8 +30,8 @@ from tenure.model.workload import Phase, Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
-from tenure.victims import dry_run
 from tenure.victims.aftermath import TAKEN_AGAIN
+from tenure.victims.dry_run import dry_runs as dry_run
 from tenure.victims.rules.causes import PRIORITY
 
 MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")

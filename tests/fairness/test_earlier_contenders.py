@@ -15,7 +15,7 @@ from tenure.engine.order import QueueOrder
 from tenure.engine.snapshot import session_of
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 
 
 def one_place(seed):

@@ -21,7 +21,7 @@ from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run import DryRuns
+from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.search import SearchBudget, VictimSearch
 

@@ -29,7 +29,7 @@ from tenure.requeue.memory import RequeueMemory
 from tenure.simulator.log import EVICT
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.traces.records import Trace, TraceJob
-from tenure.victims.first_served import FirstServed
+from tenure.victims.dry_run.first_served import FirstServed
 
 SEEDS = st.integers(0, 100_000)
 MINUTE = 60 * SECOND

@@ -20,7 +20,7 @@ from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plan_json import plan_json
 from tenure.victims.aftermath import Aftermath
-from tenure.victims.dry_run import AcceptedSet, to_the_end
+from tenure.victims.dry_run.dry_runs import AcceptedSet, to_the_end
 
 
 def a_victim_that_would_preempt(*others, **settings):

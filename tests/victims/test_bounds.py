@@ -20,7 +20,7 @@ from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run import AcceptedSet, DryRuns
+from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent
 

@@ -25,8 +25,8 @@ from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run import NO_ROOM, DryRuns
-from tenure.victims.first_served import FirstServed
+from tenure.victims.dry_run.dry_runs import NO_ROOM, DryRuns
+from tenure.victims.dry_run.first_served import FirstServed
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import pieces_of
 from tenure.victims.rules.set_order import consistent

@@ -7,7 +7,7 @@ from tests.builders import cluster, node, queue, spec, steps, workload
 
 from tenure.model.selectors import HostPort, LabelSelector, SpreadConstraint
 from tenure.playthrough import play
-from tenure.victims.joint_placement import JointPlacement
+from tenure.victims.dry_run.joint_placement import JointPlacement
 
 PORT = (HostPort(port=80),)
 LABEL = (("app", "x"),)

@@ -18,7 +18,7 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
-from tenure.victims.dry_run import NO_ROOM, AcceptedSet
+from tenure.victims.dry_run.dry_runs import NO_ROOM, AcceptedSet
 from tenure.victims.returning_victims import ReturningVictims
 
 GPU = "nvidia.com/gpu"

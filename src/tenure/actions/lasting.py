@@ -18,7 +18,7 @@ from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.victims.dry_run import AcceptedSet, is_back
+from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
 from tenure.victims.explanations import shielded
 from tenure.victims.search import SearchBudget
 from tenure.victims.state import EvictionState

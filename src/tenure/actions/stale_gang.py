@@ -14,7 +14,7 @@ from tenure.engine.workloads import SUCCEEDED, WorkloadState
 from tenure.model.duration import format_duration
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording import prices, record
 from tenure.victims.rules.pieces import pieces_of
 

@@ -18,7 +18,7 @@ from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording import Price, prices
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import Piece, pieces_of

@@ -24,7 +24,7 @@ from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording import Price, prices, write_placed
 from tenure.victims.rules.causes import ConsolidateRules
 from tenure.victims.rules.pieces import pieces_of

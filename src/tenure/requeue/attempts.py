@@ -19,7 +19,7 @@ from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.state import EvictionState
 

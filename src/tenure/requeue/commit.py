@@ -12,7 +12,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.model.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
-from tenure.victims.dry_run import AcceptedSet, DryRuns, gone_for_now
+from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, gone_for_now
 from tenure.victims.recording import prices, record
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.state import EvictionState

@@ -34,7 +34,7 @@ from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import EvictionPlugins, puts_off
 from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
-from tenure.victims.dry_run import AcceptedSet, Enough, FollowUp, NextCycles, to_the_end
+from tenure.victims.dry_run.dry_runs import AcceptedSet, Enough, FollowUp, NextCycles, to_the_end
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import held

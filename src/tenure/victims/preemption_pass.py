@@ -30,7 +30,7 @@ from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
-from tenure.victims.dry_run import AcceptedSet, DryRuns, FollowUp
+from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, FollowUp
 from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.rules.causes import CauseRules

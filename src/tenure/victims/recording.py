@@ -12,7 +12,7 @@ from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
-from tenure.victims.dry_run import AcceptedSet
+from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.state import EvictionState
 

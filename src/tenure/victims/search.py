@@ -21,7 +21,16 @@ from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
-from tenure.victims.dry_run import LANDLESS, NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough, FollowUp, to_the_end
+from tenure.victims.dry_run.dry_runs import (
+    LANDLESS,
+    NO_LANDING,
+    NO_ROOM,
+    AcceptedSet,
+    DryRuns,
+    Enough,
+    FollowUp,
+    to_the_end,
+)
 from tenure.victims.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.returning_victims import ReturningVictims
 from tenure.victims.rules.causes import CauseRules

@@ -21,7 +21,7 @@ from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run import Consequences, DryRuns
+from tenure.victims.dry_run.dry_runs import Consequences, DryRuns
 from tenure.victims.rules.pieces import PieceMemo, core_of
 from tenure.victims.search import SearchBudget
 

@@ -26,8 +26,8 @@ from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.first_served import FirstServed
-from tenure.victims.joint_placement import JointPlacement
+from tenure.victims.dry_run.first_served import FirstServed
+from tenure.victims.dry_run.joint_placement import JointPlacement
 from tenure.victims.rules.causes import CauseRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import Piece, held
 
