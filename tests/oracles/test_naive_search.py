@@ -23,7 +23,7 @@ from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
-from tenure.victims.search import SearchBudget, VictimSearch
+from tenure.victims.search.victim_search import SearchBudget, VictimSearch
 
 MANY = int(os.environ.get("TENURE_ORACLE", "120"))
 MOST_PIECES = 7

@@ -26,7 +26,7 @@ from tenure.model.settings import (
 from tenure.model.workload import Checkpoint
 from tenure.shields.patience import Patience
 from tenure.shields.price import price_of_all
-from tenure.victims.search import VictimSearch
+from tenure.victims.search.victim_search import VictimSearch
 
 HOUR = 3600
 GPU = spec(cpu=0, gpu=1)

@@ -18,7 +18,7 @@ from tenure.engine.terms import TermTable
 from tenure.model.selectors import Affinity, LabelSelector, PodAffinity, PodAffinityTerm, Requirement
 from tenure.playthrough import play
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.search import VictimSearch
+from tenure.victims.search.victim_search import VictimSearch
 
 CAUSES = ("consolidate", "reclaim", "preempt", "requeue")
 MANY = 24

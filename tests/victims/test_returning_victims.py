@@ -19,7 +19,7 @@ from tenure.model.queue import Queue
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 from tenure.victims.dry_run.dry_runs import NO_ROOM, AcceptedSet
-from tenure.victims.returning_victims import ReturningVictims
+from tenure.victims.search.returning_victims import ReturningVictims
 
 GPU = "nvidia.com/gpu"
 NOW = 1_000_000_000_000_000

@@ -24,7 +24,7 @@ from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
 from tenure.victims.preemption_pass import FIRST_TURN
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage
-from tenure.victims.search import SearchBudget, VictimSearch
+from tenure.victims.search.victim_search import SearchBudget, VictimSearch
 
 MOST_PIECES = 9
 RULES = {

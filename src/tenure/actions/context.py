@@ -21,7 +21,7 @@ from tenure.victims.aftermath import Aftermath
 from tenure.victims.preemption_pass import MakeRules
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
-from tenure.victims.search import SearchBudget
+from tenure.victims.search.victim_search import SearchBudget
 from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
 
 

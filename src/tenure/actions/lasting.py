@@ -20,7 +20,7 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
 from tenure.victims.explanations import shielded
-from tenure.victims.search import SearchBudget
+from tenure.victims.search.victim_search import SearchBudget
 from tenure.victims.state import EvictionState
 
 MOST_JUDGED: Final = 32

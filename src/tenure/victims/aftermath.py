@@ -38,7 +38,7 @@ from tenure.victims.dry_run.dry_runs import AcceptedSet, Enough, FollowUp, NextC
 from tenure.victims.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import held
-from tenure.victims.search import SearchBudget, SearchResult
+from tenure.victims.search.victim_search import SearchBudget, SearchResult
 from tenure.victims.state import EvictionState, VictimMemory
 
 TAKEN_AGAIN = "taken-again"

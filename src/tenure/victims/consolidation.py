@@ -18,7 +18,7 @@ from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.preemption_pass import PreemptionPass
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.search import SearchResult, VictimSearch
+from tenure.victims.search.victim_search import SearchResult, VictimSearch
 from tenure.victims.state import EvictionState
 
 TOO_MANY = "max-moves"

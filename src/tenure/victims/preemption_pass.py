@@ -35,8 +35,8 @@ from tenure.victims.explanations import considered_of, shielded
 from tenure.victims.recording import Price, prices, record
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
-from tenure.victims.search_scope import ScopeBounds, SearchScope
+from tenure.victims.search.search_scope import ScopeBounds, SearchScope
+from tenure.victims.search.victim_search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
 from tenure.victims.state import EvictionState, NoEffectPass
 
 FIRST_TURN = 64

@@ -20,7 +20,7 @@ from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, held
 from tenure.victims.rules.set_order import Key, key_of
-from tenure.victims.search_scope import SearchScope
+from tenure.victims.search.search_scope import SearchScope
 
 Unwanted = Callable[[Piece], bool]
 

@@ -16,7 +16,7 @@ from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
 from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.subsets import Limits
+from tenure.victims.search.subsets import Limits
 
 
 class SearchScope:

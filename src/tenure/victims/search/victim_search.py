@@ -31,14 +31,14 @@ from tenure.victims.dry_run.dry_runs import (
     FollowUp,
     to_the_end,
 )
-from tenure.victims.greedy import GreedySets, Unwanted, prefix
-from tenure.victims.returning_victims import ReturningVictims
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.rules.set_order import Key, lowest_of
-from tenure.victims.search_scope import ScopeBounds
-from tenure.victims.subsets import PieceSubsets
-from tenure.victims.usable import UsablePieces
+from tenure.victims.search.greedy import GreedySets, Unwanted, prefix
+from tenure.victims.search.returning_victims import ReturningVictims
+from tenure.victims.search.search_scope import ScopeBounds
+from tenure.victims.search.subsets import PieceSubsets
+from tenure.victims.search.usable import UsablePieces
 
 EXACT = 12
 """Pieces of which all subsets are looked at."""
