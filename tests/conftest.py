@@ -21,7 +21,7 @@ from tenure.cycle import Scheduler
 from tenure.engine import lifecycle
 from tenure.engine.audit import audit
 from tenure.engine.memo import Memo
-from tenure.victims.recording import PLACING
+from tenure.victims.recording.record import PLACING
 
 COMMON = {
     "deadline": None,

@@ -19,10 +19,10 @@ from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath import Aftermath
 from tenure.victims.preemption_pass import MakeRules
+from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search.victim_search import SearchBudget
-from tenure.victims.state import EvictionState, NoEffectPass, VictimMemory
 
 
 @dataclass(slots=True)

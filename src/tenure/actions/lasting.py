@@ -19,9 +19,9 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
-from tenure.victims.explanations import shielded
+from tenure.victims.recording.explanations import shielded
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.victim_search import SearchBudget
-from tenure.victims.state import EvictionState
 
 MOST_JUDGED: Final = 32
 """How often a set of one plan is judged once more."""

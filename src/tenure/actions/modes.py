@@ -13,8 +13,8 @@ from dataclasses import replace
 from tenure.actions.context import Context
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.quota.rounds import ARMED, FIRING
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.victim_search import SearchBudget
-from tenure.victims.state import EvictionState
 
 Action = Callable[[Context], None]
 

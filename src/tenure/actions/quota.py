@@ -16,7 +16,7 @@ from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
 from tenure.rescheduler.memory import MoveMemory
 from tenure.victims.aftermath import follow_ups
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 
 def quota(context: Context) -> None:

@@ -24,7 +24,7 @@ from tenure.engine.plan import EVICTING
 from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import is_back
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
 """Causes that evict for a contender, and move nothing."""

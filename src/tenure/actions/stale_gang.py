@@ -15,7 +15,7 @@ from tenure.model.duration import format_duration
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording import prices, record
+from tenure.victims.recording.record import prices, record
 from tenure.victims.rules.pieces import pieces_of
 
 CAUSE: Cause = "stale-gang"

@@ -19,10 +19,10 @@ from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording import Price, prices
+from tenure.victims.recording.record import Price, prices
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import Piece, pieces_of
-from tenure.victims.state import EvictionState
 
 
 class NoticeJudge:

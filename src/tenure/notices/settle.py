@@ -25,10 +25,10 @@ from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording import Price, prices, write_placed
+from tenure.victims.recording.record import Price, prices, write_placed
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import ConsolidateRules
 from tenure.victims.rules.pieces import pieces_of
-from tenure.victims.state import EvictionState
 
 
 def settle_notices(

@@ -27,9 +27,9 @@ from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.usage import TerminatingUsage, excess_of, used
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording import prices, record
+from tenure.victims.recording.record import prices, record
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece, held
-from tenure.victims.state import EvictionState
 
 ARMED, WAITING, FIRING, STUCK = "armed", "waiting", "firing", "stuck"
 """States: before the deadline; behind a queue above that fires; victims are leaving; nothing more may be taken."""

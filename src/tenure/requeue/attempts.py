@@ -20,8 +20,8 @@ from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.state import EvictionState
 
 MOST_IN_VAIN = 1 << 12
 """Attempts in a cycle that help no contender before the search goes on in the next. Where several leaves contend, a

@@ -13,9 +13,9 @@ from tenure.model.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, gone_for_now
-from tenure.victims.recording import prices, record
+from tenure.victims.recording.record import prices, record
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.state import EvictionState
 
 
 class RequeueCommits:

@@ -22,8 +22,8 @@ from tenure.requeue.multi_victim_search import MultiVictimSearch
 from tenure.requeue.pending_index import PendingIndex
 from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
 from tenure.requeue.rules import DESERVING
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.state import EvictionState
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""

@@ -19,7 +19,7 @@ from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
 from tenure.victims.aftermath import settle
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 
 class WantedLanding(NamedTuple):

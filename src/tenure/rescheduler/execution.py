@@ -21,9 +21,9 @@ from tenure.rescheduler.problem.build import MovableTasks, ProblemView, view
 from tenure.rescheduler.problem.definition import MoveAnswer, MoveBound, MoveProblem, TaskMove
 from tenure.rescheduler.waves import Wave, sequence
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording import Price, prices, record
+from tenure.victims.recording.record import Price, prices, record
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import pieces_of
-from tenure.victims.state import EvictionState
 
 SECOND = 1_000_000
 UNSUITED = "the places do not suit once parts of GPUs and constraints between tasks are looked at"

@@ -9,7 +9,7 @@ from tenure.engine.workloads import WorkloadState
 from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.triggers import background, drain, hot_nodes, new_nodes, pending
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from tenure.model.modes import enabled_for
 from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search.victim_search import SearchResult, VictimSearch
-from tenure.victims.state import EvictionState
 
 TOO_MANY = "max-moves"
 

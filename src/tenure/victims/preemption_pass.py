@@ -31,13 +31,13 @@ from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, FollowUp
-from tenure.victims.explanations import considered_of, shielded
-from tenure.victims.recording import Price, prices, record
+from tenure.victims.recording.explanations import considered_of, shielded
+from tenure.victims.recording.record import Price, prices, record
+from tenure.victims.recording.state import EvictionState, NoEffectPass
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.search_scope import ScopeBounds, SearchScope
 from tenure.victims.search.victim_search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
-from tenure.victims.state import EvictionState, NoEffectPass
 
 FIRST_TURN = 64
 """Sets that a contender may have tried in its first turn; each further turn gives four times as many."""

@@ -22,7 +22,7 @@ from tenure.rescheduler.problem.build import own_domain, units_of
 from tenure.rescheduler.problem.layout import Floats, LayoutWorth, Mask
 from tenure.rescheduler.problem.utilization import NodeUtilization
 from tenure.rescheduler.problem.waiting import fitting
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 STEPS = 20_000
 """How often a search looks where one task could go: a bound in steps, so that the same cluster gives the same plan."""

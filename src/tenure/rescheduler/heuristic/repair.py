@@ -14,7 +14,7 @@ from tenure.rescheduler.milp.solver import Solver
 from tenure.rescheduler.planner import PlannerLimits, make_room
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveProblem
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 ROUNDS = 12
 """How often a plan is made anew."""

@@ -27,7 +27,7 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import belongs_to_node, preemptibility
 from tenure.shields.short import below_core
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 LARGEST_PRICE = 100_000_000
 """Prices beyond this are rounded to weighted resource-seconds: the solver keeps no more digits apart."""

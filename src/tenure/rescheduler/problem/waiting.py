@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from tenure.engine.workloads import WorkloadState
-from tenure.victims.state import EvictionState
+from tenure.victims.recording.state import EvictionState
 
 MOST = 16
 """So many workloads that wait are tried."""

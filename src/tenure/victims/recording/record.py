@@ -13,8 +13,8 @@ from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.state import EvictionState
 
 PLACING = ("bind", "nominate")
 
