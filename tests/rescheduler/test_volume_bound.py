@@ -8,7 +8,7 @@ from tenure.engine.reserved_start import ReservedStart
 from tenure.rescheduler.triggers import pending
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
-from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.passes.preemption_pass import PreemptionPass
 
 
 def replay(backfill, jobs, seed=1):

@@ -11,7 +11,7 @@ from tests.shields.test_lost_work import contending
 
 from tenure.model.settings import LossSettings, WorthSettings
 from tenure.simulator.run import Simulation, SimulationSetup
-from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.passes.preemption_pass import PreemptionPass
 
 
 @seed(3)  # among these are worlds in which an arrival lets an earlier contender be helped

@@ -21,7 +21,7 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
-from tenure.victims.preemption_pass import FIRST_TURN
+from tenure.victims.passes.preemption_pass import FIRST_TURN
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage
 from tenure.victims.search.victim_search import SearchBudget, VictimSearch

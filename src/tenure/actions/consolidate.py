@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenure.actions.context import Context
 from tenure.engine.placement import may_move
 from tenure.engine.waiting import anything_waits
-from tenure.victims.consolidation import ConsolidationPass
+from tenure.victims.passes.consolidation import ConsolidationPass
 
 
 def consolidate(context: Context) -> None:

@@ -20,7 +20,7 @@ from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.preemption_pass import MakeRules
+from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import held
 

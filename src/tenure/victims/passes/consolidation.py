@@ -16,7 +16,7 @@ from tenure.engine.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
 from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
-from tenure.victims.preemption_pass import PreemptionPass
+from tenure.victims.passes.preemption_pass import PreemptionPass
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search.victim_search import SearchResult, VictimSearch
