@@ -19,7 +19,7 @@ from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plan_json import plan_json
-from tenure.victims.aftermath import Aftermath
+from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.dry_run.dry_runs import AcceptedSet, to_the_end
 
 

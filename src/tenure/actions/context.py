@@ -17,7 +17,7 @@ from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
-from tenure.victims.aftermath import Aftermath
+from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility

@@ -15,7 +15,7 @@ from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
 from tenure.rescheduler.memory import MoveMemory
-from tenure.victims.aftermath import follow_ups
+from tenure.victims.aftermath.aftermath import follow_ups
 from tenure.victims.recording.state import EvictionState
 
 

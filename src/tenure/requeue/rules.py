@@ -16,7 +16,7 @@ from tenure.model.duration import format_time
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.asked import overdue
+from tenure.victims.aftermath.asked import overdue
 from tenure.victims.rules.causes import EachPartAlone
 from tenure.victims.rules.pieces import Piece
 

@@ -17,7 +17,7 @@ from tenure.model.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
-from tenure.victims.aftermath import settle
+from tenure.victims.aftermath.aftermath import settle
 from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 

@@ -33,7 +33,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import EvictionPlugins, puts_off
-from tenure.victims.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
+from tenure.victims.aftermath.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
 from tenure.victims.dry_run.dry_runs import AcceptedSet, Enough, FollowUp, NextCycles, to_the_end
 from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.recording.state import EvictionState, VictimMemory
