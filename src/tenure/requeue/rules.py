@@ -17,13 +17,13 @@ from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.aftermath.asked import overdue
-from tenure.victims.rules.causes import EachPartAlone
+from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"
 
 
-class RequeueRules(EachPartAlone):
+class RequeueRules(CauseRules):
     """The rules for one contender and one set: it has to be more deserving than every candidate that goes for it."""
 
     cause: ClassVar[Cause] = "requeue"
@@ -32,16 +32,11 @@ class RequeueRules(EachPartAlone):
         self, session: Session, shares: CurrentShares, contender: WorkloadState, pieces: Sequence[Piece] = ()
     ) -> None:
         assert contender.step is not None
-        self.session = session
+        super().__init__(session, contender)
         self.shares = shares
-        self.contender = contender
         self.amount: Amount = contender.step.amount
         self.floor = ReclaimRules(session, shares, contender)
         self.asks = {piece.workload: asks_again(piece) for piece in pieces}
-
-    def contender_may(self) -> Refusal | None:
-        """Every pending workload may."""
-        return None
 
     def concerns(self, victim: WorkloadState) -> bool:
         """Only candidates are asked about."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import sub
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
@@ -22,52 +23,73 @@ PRIORITY = "priority"
 Inside = Callable[[int], Amount]
 
 
-class CauseRules(Protocol):
-    """The rules of one cause for one contender. All but ``eligible`` look at the session as it is at that moment."""
+class CauseRules(ABC):
+    """The rules of one cause for one contender. All but ``eligible`` look at the session as it is at that moment.
+
+    What a cause does not say otherwise holds for each part of a workload by itself, whatever it holds and whatever else
+    goes: it may be taken, and no queue loses a share by it.
+    """
 
     cause: ClassVar[Cause]
 
+    def __init__(self, session: Session, contender: WorkloadState) -> None:
+        self.session = session
+        self.contender = contender
+
     def contender_may(self) -> Refusal | None:
         """Refuse the contender itself."""
+        return None
 
+    @abstractmethod
     def concerns(self, victim: WorkloadState) -> bool:
         """Whether the cause is about this workload at all."""
 
+    @abstractmethod
     def eligible(self, victim: WorkloadState) -> Refusal | None:
         """Refuse a workload as a victim, whatever else is taken."""
 
     def may_take(
-        self, victim: WorkloadState, held: Amount, *, core: bool, owed: list[Owed] | None = None
+        self,
+        victim: WorkloadState,  # noqa: ARG002
+        held: Amount,  # noqa: ARG002
+        *,
+        core: bool,  # noqa: ARG002
+        owed: list[Owed] | None = None,  # noqa: ARG002
     ) -> Refusal | None:
-        """Refuse one piece."""
+        """Refuse one piece; what it leaves a guarantee short of is added to ``owed``."""
+        return None
 
-    def goes_along(self, held: Amount) -> bool:
+    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
         """Whether surplus that holds so much goes along with its core, for there is nothing to take by itself."""
+        return False
 
-    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
+    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
         """Refuse a set that is evicted, the contender not yet being placed."""
+        return None
 
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether the play-through serves again what was owed."""
+        return not owed
 
-    def barring(self, refusal: Refusal, inside: Inside) -> int:
+    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
         """Give the queue whose pieces in a refused set are refused in every larger set; -1 for none.
 
         ``inside`` says what could be taken from below a queue in all.
         """
+        return -1
 
+    @abstractmethod
     def why(self, victim: WorkloadState) -> str:
         """Say which rule allows to take from a victim, as things stood before."""
 
 
-class ReclaimEligibility:
+class ReclaimEligibility(CauseRules):
     """The rules of reclaim for one contender: across leaf queues."""
 
     cause: ClassVar[Cause] = "reclaim"
 
     def __init__(self, session: Session, shares: CurrentShares, contender: WorkloadState) -> None:
-        self.session = session
-        self.contender = contender
+        super().__init__(session, contender)
         self.rules = ReclaimRules(session, shares, contender)
         self._policies: dict[int, Refusal | None] = {}
 
@@ -132,30 +154,10 @@ class ReclaimEligibility:
         return f"queue {names[0]} is within its fair share and queue {names[1]} is over its allocatable share"
 
 
-class EachPartAlone:
-    """The rules of causes that look at each part of a workload by itself, whatever it holds and whatever else goes."""
-
-    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
-        """Nothing goes along."""
-        return False
-
-    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
-        """Give no queue: what is refused here may be part of another set."""
-        return -1
-
-
-class PreemptRules(EachPartAlone):
+class PreemptRules(CauseRules):
     """The rules of preempt: inside one leaf queue, from strictly lower priority."""
 
     cause: ClassVar[Cause] = "preempt"
-
-    def __init__(self, session: Session, contender: WorkloadState) -> None:
-        self.session = session
-        self.contender = contender
-
-    def contender_may(self) -> Refusal | None:
-        """Every contender may."""
-        return None
 
     def concerns(self, victim: WorkloadState) -> bool:
         """Whether it stands in the same leaf."""
@@ -168,24 +170,13 @@ class PreemptRules(EachPartAlone):
             return Refusal(PRIORITY, text)
         return preemptibility(victim) or disabled(self.session.queues, victim.leaf)
 
-    def may_take(self, *_: object, **__: object) -> None:
-        """No queue loses a share inside one leaf."""
-
-    def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
-        """Nothing changes between queues."""
-        return None
-
-    def repaid(self, owed: Sequence[Owed]) -> bool:
-        """Nothing is ever owed."""
-        return not owed
-
     def why(self, victim: WorkloadState) -> str:
         """Compare the priorities."""
         name = self.session.queues.queues[victim.leaf].name
         return f"in queue {name} its priority is below {self.contender.priority}"
 
 
-class ConsolidateRules(PreemptRules):
+class ConsolidateRules(CauseRules):
     """The rules of consolidate: no queue loses a share, so only the shields apply."""
 
     cause: ClassVar[Cause] = "consolidate"
