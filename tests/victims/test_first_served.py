@@ -44,13 +44,13 @@ def held_against_the_play(patch):
     def ask(self, contender, pieces, before):
         said[-1] = instead(self, contender, pieces, before)
 
-    def both(self, contender, pieces, rules, staying=frozenset()):
+    def both(self, play, start):
         said.append(None)
-        found = plays(self, contender, pieces, rules, staying)
+        found = plays(self, play, start)
         first = said.pop()
         if first is not None:
-            kind = {piece.workload: "placed now" if piece.fresh else "ran" for piece in pieces}.get(first, "other")
-            seen.append((len(pieces), kind))
+            kind = {piece.workload: "placed now" if piece.fresh else "ran" for piece in play.pieces}.get(first, "other")
+            seen.append((len(play.pieces), kind))
             assert isinstance(found, Refusal)
             assert found.shield == NO_ROOM or kind == "ran"
             assert found.shield != NO_ROOM or kind == "other" or self.back[:1] == [first]

@@ -110,6 +110,39 @@ class AcceptedSet:
     all_known: bool = True
     may_follow: bool = False
 
+    @property
+    def victims(self) -> list[WorkloadState]:
+        """The workloads of which something is evicted."""
+        return list(dict.fromkeys(t.workload for t in self.evicted))
+
+
+@dataclass
+class _Play:
+    """One set while it is played through: whose it is, what is taken, and what comes of it.
+
+    Those ``staying`` are part of a core of which all others have a place to land. ``owed`` are guarantees that cores
+    carried their queues below, ``before`` is the order of all that wait without the set, if that is known. ``brief``:
+    of those that get the room before the contender only the first victim is asked for.
+    """
+
+    rules: CauseRules
+    pieces: Sequence[Piece]
+    staying: frozenset[TaskState]
+    result: AcceptedSet
+    before: QueueOrder | None = None
+    brief: bool = False
+    owed: list[Owed] = field(default_factory=list)
+
+    @property
+    def contender(self) -> WorkloadState:
+        """The workload for which the set would go."""
+        return self.rules.contender
+
+    @cached_property
+    def victims(self) -> list[WorkloadState]:
+        """The workloads of which something would go."""
+        return list(dict.fromkeys(p.workload for p in self.pieces))
+
 
 def is_back(task: TaskState) -> bool:
     """Whether an evicted task landed where it stood: on its node, and, with a part of a GPU, on its devices.
@@ -188,7 +221,7 @@ class DryRuns:
         self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
         self._before: QueueOrder | None = None
-        self._tried, self._brief = 0, False
+        self._tried = 0
         self._first = FirstServed(session, shares)
         self.reserved_start = Memo[None, ReservedStart | None](
             lambda _: reserved_start(session, placer, shares, endings), lambda _: session.epoch
@@ -214,51 +247,46 @@ class DryRuns:
         With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
-        self._brief = brief
-        self._start = self.reserved_start(None) if rules.cause == "consolidate" else None
         ran = [t for piece in pieces for t in piece.ran]
+        start = self.reserved_start(None) if rules.cause == "consolidate" else None
         self._first.begin(self.session.epoch)
         refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
         if refusal is not None:
             return refusal
         staying: frozenset[TaskState] = frozenset()
         while True:
+            play = _Play(rules, pieces, staying, AcceptedSet(list(pieces), [], growth=_grows(contender)), brief=brief)
             with self.session.scenario() as scenario:
                 self.session.new_epoch()
-                result = self._play(contender, pieces, rules, staying)
+                result = self._play(play, start)
                 back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
                 if not back:
-                    result, keep = self._verdict(contender, result, rules, scenario, enough, keep=keep)
-            if not back:
-                break
+                    return self._verdict(rules, result, scenario, enough, keep=keep)
             staying |= back
-        if keep and isinstance(result, AcceptedSet):
-            self._kept(contender, result)
-        return result
 
     def _verdict(
         self,
-        contender: WorkloadState,
-        result: AcceptedSet | Refusal,
         rules: CauseRules,
+        result: AcceptedSet | Refusal,
         scenario: Scenario,
         enough: Enough | None,
         *,
         keep: bool,
-    ) -> tuple[AcceptedSet | Refusal, bool]:
-        """Judge what a set leads to, and keep it, or remember it; gives the verdict, and whether it was kept."""
+    ) -> AcceptedSet | Refusal:
+        """Judge what a set leads to; what it does is kept, or remembered."""
+        contender = rules.contender
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
-            victims = list(dict.fromkeys(t.workload for t in result.evicted))
+            victims = result.victims
             result = self.consequences.judge(contender, victims, result, rules.cause, self.shares, enough) or result
         if isinstance(result, AcceptedSet):
             if not result.may_follow:
                 result.follow_ups = ()
-            keep = keep and not result.follow_ups
-            if keep:
+            if keep and not result.follow_ups:
                 scenario.keep()
+                self._kept(contender, result)
             else:
                 result.undone = scenario.remember()
-        return result, keep
+        return result
 
     def note_follow_ups(self, contender: WorkloadState, played: AcceptedSet, cause: Cause) -> None:
         """Note all that follows from a set that was played through on the state that is still there."""
@@ -267,10 +295,9 @@ class DryRuns:
             return
         assert self.consequences is not None
         assert played.undone is not None
-        victims = list(dict.fromkeys(t.workload for t in played.evicted))
         with self.session.scenario():
             self.session.repeat(played.undone)
-            self.consequences.judge(contender, victims, played, cause, self.shares, to_the_end, accepted=True)
+            self.consequences.judge(contender, played.victims, played, cause, self.shares, to_the_end, accepted=True)
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
         """Carry out what was played through on the state that is still there."""
@@ -282,46 +309,37 @@ class DryRuns:
         touched = (*played.placed, *played.evicted, *played.withdrawn)
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
-    def _play(
-        self,
-        contender: WorkloadState,
-        pieces: Sequence[Piece],
-        rules: CauseRules,
-        staying: Collection[TaskState] = frozenset(),
-    ) -> AcceptedSet | Refusal:
-        """Play a set through once; those ``staying`` are part of a core of which all others have a place to land."""
-        assert contender.step is not None
-        result = AcceptedSet(list(pieces), [], growth=contender.step.kind == GROW)
-        owed: list[Owed] = []
-        victims = list(dict.fromkeys(p.workload for p in pieces))
-        if rules.cause == "requeue" and self.session.settings.requeue.contenders == "any":
-            for victim in victims:  # where equals take turns, who gives way stands behind those that wait
-                self.session.journal.set(victim, "queued_at", self.session.now)
+    def _play(self, play: _Play, start: ReservedStart | None) -> AcceptedSet | Refusal:
+        """Play a set through once."""
+        session, rules, contender, victims, result = self.session, play.rules, play.contender, play.victims, play.result
         step = contender.step
-        stages = in_stages(self.session, pieces, step.amount)
-        before = self._order_before()
-        if stages and (refusal := self._ask(stages, victims, rules, owed, contender, before)) is not None:
+        assert step is not None
+        if rules.cause == "requeue" and session.settings.requeue.contenders == "any":
+            for victim in victims:  # where equals take turns, who gives way stands behind those that wait
+                session.journal.set(victim, "queued_at", session.now)
+        stages = in_stages(session, play.pieces, step.amount)
+        play.before = self._order_before()
+        if stages and (refusal := self._ask(play, stages)) is not None:
             return refusal
-        barred = held_back(self.session, contender, step)
-        self._take(stages, victims, result, staying)
-        if rules.cause == "consolidate" and not self._land(contender, victims, result):
+        barred = held_back(session, contender, step)
+        self._take(play, stages)
+        if rules.cause == "consolidate" and not self._land(play):
             return LANDLESS
-        placed, reached = self._serve(contender, victims, before)
-        placed = gone_for_now(self.session, placed, result.evicted)
-        if not reached or (result.evicted and not all_start(self.session, (*result.placed, *step.tasks))):
+        placed, reached = self._serve(contender, victims, play.before, brief=play.brief)
+        placed = gone_for_now(session, placed, result.evicted)
+        if not reached or (result.evicted and not all_start(session, (*result.placed, *step.tasks))):
             return self._no_room(list(dict.fromkeys(t.workload for t in placed if t.workload in victims)), placed)
-        if pieces and any(map(gt, Demand(step.kind, step.tasks, None).amount, step.amount)):
+        if play.pieces and any(map(gt, Demand(step.kind, step.tasks, None).amount, step.amount)):
             self.ahead, self.back = 0, []
             return Refusal(NO_ROOM, "room would only be there for subgroups that ask for more than its first ones")
         result.placed += placed
-        start = self._start
-        if start is not None and start.put_off(self.session, self.placer, contender, victims, self.endings):
+        if start is not None and start.put_off(session, self.placer, contender, victims, self.endings):
             return Refusal(RESERVED, f"it would put off the start that is promised to {start.workload.key}")
         if barred and result.evicted:  # there was room on the nodes, but not in its queues
-            promise(self.session, [t for t in placed if t.workload is contender])
-        if owed and not rules.repaid(owed):
-            self._serve_rest(victims, result)
-        return self._judge(contender, victims, rules, owed, result, staying)
+            promise(session, [t for t in placed if t.workload is contender])
+        if play.owed and not rules.repaid(play.owed):
+            self._serve_rest(play)
+        return self._judge(play)
 
     def served_as_it_is(self) -> frozenset[WorkloadState]:
         """Give all workloads that find a place as things are, in order, without any eviction."""
@@ -330,24 +348,29 @@ class DryRuns:
             return frozenset(t.workload for t in self._serve(None, (), None).placed)
 
     def _serve(
-        self, contender: WorkloadState | None, victims: Sequence[WorkloadState], before: QueueOrder | None
+        self,
+        contender: WorkloadState | None,
+        victims: Sequence[WorkloadState],
+        before: QueueOrder | None,
+        *,
+        brief: bool = False,
     ) -> AllocationOutcome:
         """Serve all that wait, victims included, each of these where it stood, if that is free."""
         self.placer.own = "first"
         try:
             return serve(self.session, self.placer, self.shares, contender, victims, endings=self.endings,
-                         before=before, brief=self._brief)  # fmt: skip
+                         before=before, brief=brief)  # fmt: skip
         finally:
             self.placer.own = "any"
 
-    def _serve_rest(self, victims: Sequence[WorkloadState], result: AcceptedSet) -> None:
+    def _serve_rest(self, play: _Play) -> None:
         """Serve all that come after the contender: one of them may serve a guarantee again that a core went below.
 
         Not with a reservation, which those that come later must not delay.
         """
         if self.session.settings.backfill != "easy":
-            placed = serve(self.session, self.placer, self.shares, victims=victims).placed
-            result.placed += gone_for_now(self.session, placed, result.evicted)
+            placed = serve(self.session, self.placer, self.shares, victims=play.victims).placed
+            play.result.placed += gone_for_now(self.session, placed, play.result.evicted)
 
     def _order_before(self) -> QueueOrder | None:
         """Give the order of all that wait before anything is tried; None where it is not worth to make it.
@@ -363,21 +386,13 @@ class DryRuns:
             self._before = QueueOrder(session, self.shares, skip_none)
         return self._before
 
-    def _ask(
-        self,
-        stages: Sequence[Taken],
-        victims: Sequence[WorkloadState],
-        rules: CauseRules,
-        owed: list[Owed],
-        contender: WorkloadState,
-        before: QueueOrder | None,
-    ) -> Refusal | None:
+    def _ask(self, play: _Play, stages: Sequence[Taken]) -> Refusal | None:
         """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
 
         Rules look at queues alone, so only these are changed here, which costs little: most sets end here. Surplus that
         holds nothing of what is asked for is no part of its own where all of its workload goes.
         """
-        session, along = self.session, dict[WorkloadState, list[TaskState]]()
+        session, rules, along = self.session, play.rules, dict[WorkloadState, list[TaskState]]()
         with session.scenario():
             for piece, tasks, core in stages:
                 workload = piece.workload
@@ -385,15 +400,15 @@ class DryRuns:
                     along.setdefault(workload, []).extend(tasks)
                     continue
                 amount = held(session, [*tasks, *along.get(workload, ())] if core else tasks)
-                refusal = rules.may_take(workload, amount, core=core, owed=owed)
+                refusal = rules.may_take(workload, amount, core=core, owed=play.owed)
                 if refusal is not None:
                     return refusal._replace(about=workload.key)
                 session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-            refusal = rules.exchange(victims)
-            if refusal is None and (self._brief or rules.cause == "requeue") and rules.cause != "consolidate":
+            refusal = rules.exchange(play.victims)
+            if refusal is None and (play.brief or rules.cause == "requeue") and rules.cause != "consolidate":
                 pieces = list(dict.fromkeys(piece for piece, _, _ in stages))
-                first = self._first.instead(contender, pieces, before)
-                back = [workload for workload in victims if workload is first]
+                first = self._first.instead(play.contender, pieces, play.before)
+                back = [workload for workload in play.victims if workload is first]
                 return None if first is None else self._no_room(back, first.tasks)
             return refusal
 
@@ -402,24 +417,18 @@ class DryRuns:
         self.ahead, self.back = len(ahead), back
         return Refusal(NO_ROOM, "with these victims gone the room would go to others, or not be enough")
 
-    def _take(
-        self,
-        stages: Sequence[Taken],
-        victims: Sequence[WorkloadState],
-        result: AcceptedSet,
-        staying: Collection[TaskState],
-    ) -> None:
-        """Take all pieces, but those ``staying``."""
-        session = self.session
+    def _take(self, play: _Play, stages: Sequence[Taken]) -> None:
+        """Take all pieces, but those staying."""
+        session, result = self.session, play.result
         for piece, tasks, _ in stages:
-            going, ran = [task for task in tasks if task not in staying], set(piece.ran)
+            going, ran = [task for task in tasks if task not in play.staying], set(piece.ran)
             evict_all(session, evicted := [task for task in going if task in ran])
             result.evicted += evicted
             for task in going:
                 if task not in ran:
                     session.withdraw(task)
                     result.withdrawn.append(task)
-        for workload in victims:
+        for workload in play.victims:
             if not workload.occupied():
                 self._give_up(workload, result)
                 session.journal.set(workload, "started_at", None)
@@ -432,23 +441,17 @@ class DryRuns:
                 self.session.withdraw(task)
                 result.withdrawn.append(task)
 
-    def _land(self, contender: WorkloadState, victims: Sequence[WorkloadState], result: AcceptedSet) -> bool:
+    def _land(self, play: _Play) -> bool:
         """Find every moved task a place beside the contender's, which is served in its turn afterwards."""
-        landing = JointPlacement(self.session, self.placer, contender, victims, [*result.evicted, *result.withdrawn])
+        result, moved = play.result, [*play.result.evicted, *play.result.withdrawn]
+        landing = JointPlacement(self.session, self.placer, play.contender, play.victims, moved)
         landed = landing.find()
         result.placed += landed or ()
         return landed is not None
 
-    def _judge(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        rules: CauseRules,
-        owed: Sequence[Owed],
-        result: AcceptedSet,
-        staying: Collection[TaskState],
-    ) -> AcceptedSet | Refusal:
+    def _judge(self, play: _Play) -> AcceptedSet | Refusal:
         """Check what can only be seen in the state that results."""
+        result, contender, staying = play.result, play.contender, play.staying
         got = [t for t in result.placed if t.workload is contender]
         if (result.evicted or not got) and all(t.node >= 0 for t in got):
             text = "fits without these victims" if got else "would only get the place back that it is leaving"
@@ -459,25 +462,20 @@ class DryRuns:
         for victim in dict.fromkeys(t.workload for t in staying):
             if not victim.root.satisfied():
                 return Refusal(NO_LANDING, f"part of the core of {victim.key} finds no place to land", about=victim.key)
-        if not rules.repaid(owed):
+        if not play.rules.repaid(play.owed):
             return Refusal("guaranteed", "a queue would be left below its guaranteed")
-        enabled = enabled_for(self.session.settings, rules.cause)
-        for victim in victims:
-            if victim.step is not None and self._takes_back(victim, contender, got, result, enabled):
+        enabled = enabled_for(self.session.settings, play.rules.cause)
+        for victim in play.victims:
+            if victim.step is not None and self._takes_back(victim, play, got, enabled):
                 text = f"{victim.key} could take the place back from {contender.key}"
                 return Refusal(TAKES_BACK, text, about=victim.key)
         return result
 
     def _takes_back(
-        self,
-        victim: WorkloadState,
-        contender: WorkloadState,
-        got: Sequence[TaskState],
-        result: AcceptedSet,
-        enabled: frozenset[str],
+        self, victim: WorkloadState, play: _Play, got: Sequence[TaskState], enabled: frozenset[str]
     ) -> bool:
         """Whether a victim could take room from the contender, delays and minimum runtimes aside."""
-        session = self.session
+        session, contender = self.session, play.contender
         if victim.leaf == contender.leaf:
             return "preempt" in enabled and PreemptRules(session, victim).eligible(contender) is None
         if "reclaim" not in enabled:
@@ -486,8 +484,13 @@ class DryRuns:
         if back.contender_may() is not None or back.eligible(contender) is not None:
             return False
         with session.scenario():
-            if back.may_take(contender, held(session, got), core=not result.growth, owed=[]) is not None:
+            if back.may_take(contender, held(session, got), core=not play.result.growth, owed=[]) is not None:
                 return False
             for task in got:
                 session.withdraw(task)
             return back.exchange([contender]) is None
+
+
+def _grows(contender: WorkloadState) -> bool:
+    """Whether a contender asks for no more than another task of its surplus."""
+    return contender.step is not None and contender.step.kind == GROW
