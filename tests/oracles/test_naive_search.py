@@ -23,7 +23,8 @@ from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
-from tenure.victims.search.victim_search import SearchBudget, VictimSearch
+from tenure.victims.search.trials import SearchBudget
+from tenure.victims.search.victim_search import VictimSearch
 
 MANY = int(os.environ.get("TENURE_ORACLE", "120"))
 MOST_PIECES = 7
@@ -48,8 +49,8 @@ def chosen(cluster, key, cause):
     if rules.contender_may() is not None:
         return None
     dry_runs = DryRuns(session, Placer(session), shares, plugins)
-    candidates = CandidateGatherer(session, plugins, PreemptibleUsage(session)).gather(contender, rules)
-    found = VictimSearch(session, dry_runs, contender, rules, candidates).run(SearchBudget(1 << 20))
+    candidates = CandidateGatherer(session, plugins, PreemptibleUsage(session)).gather(rules)
+    found = VictimSearch(dry_runs, rules, candidates).run(SearchBudget(1 << 20))
     assert not found.cut
     if found.pieces is None:
         return None

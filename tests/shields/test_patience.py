@@ -205,7 +205,7 @@ def test_a_search_in_vain_is_not_made_anew_for_each_of_a_line(monkeypatch):
     searches = []
     run = VictimSearch.run
     monkeypatch.setattr(
-        VictimSearch, "run", lambda self, budget: searches.append(self.contender.key) or run(self, budget)
+        VictimSearch, "run", lambda self, budget: searches.append(self.rules.contender.key) or run(self, budget)
     )
     given = contended((110 * 60, {}), waited=5 * HOUR, **patient())
     head = replace(given.workloads[-1], last_evicted_at=NOW - 60 * SECOND)

@@ -23,6 +23,7 @@ from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent
+from tenure.victims.search.search_scope import ReclaimScope
 
 MOST_PIECES = 7
 seeds = st.integers(0, 1 << 32)
@@ -50,7 +51,7 @@ def contenders(cluster, cause, session=None, most=MOST_PIECES):
             "reclaim": lambda c: ReclaimEligibility(session, shares, c),
             "preempt": lambda c: PreemptRules(session, c),
         }.get(cause, lambda c: ConsolidateRules(session, c))(contender)
-        pieces = list(gatherer.gather(contender, rules).all())
+        pieces = list(gatherer.gather(rules).all())
         if rules.contender_may() is None and len(pieces) <= most:
             yield dry_runs, contender, rules, pieces, bounds
 
@@ -67,7 +68,7 @@ def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
-        allowed = bounds.may_be_taken(contender, bounds.open_to(contender))
+        allowed = ReclaimScope(bounds, contender).allows
         for subset in paying_sets(dry_runs, contender, rules, pieces):
             assert all(map(allowed, subset))
 

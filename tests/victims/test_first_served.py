@@ -71,7 +71,7 @@ def play_all(state, cause):
     gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     for contender in session.waiting.all():
         rules = RULES[cause](session, shares, contender)
-        pieces = list(gatherer.gather(contender, rules).all())[:MOST_PIECES]
+        pieces = list(gatherer.gather(rules).all())[:MOST_PIECES]
         if rules.contender_may() is None:
             for subset in filter(consistent, chain.from_iterable(combinations(pieces, size) for size in (1, 2, 3))):
                 dry_runs.play(contender, subset, rules, brief=True)

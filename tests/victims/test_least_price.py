@@ -28,7 +28,7 @@ from tenure.victims.rules.causes import ConsolidateRules
 def found_for(session: Session, contender):
     rules = ConsolidateRules(session, contender)
     gatherer = CandidateGatherer(session, EvictionPlugins([]), PreemptibleUsage(session))
-    return gatherer.gather(contender, rules)
+    return gatherer.gather(rules)
 
 
 @given(st.integers(0, 1 << 32))

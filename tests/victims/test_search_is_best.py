@@ -24,7 +24,8 @@ from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
 from tenure.victims.passes.preemption_pass import FIRST_TURN
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage
-from tenure.victims.search.victim_search import SearchBudget, VictimSearch
+from tenure.victims.search.trials import SearchBudget
+from tenure.victims.search.victim_search import VictimSearch
 
 MOST_PIECES = 9
 RULES = {
@@ -78,11 +79,11 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order, turn
     gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     for contender in session.waiting.all():
         rules = RULES[cause](session, shares, contender)
-        candidates = gatherer.gather(contender, rules)
+        candidates = gatherer.gather(rules)
         pieces = list(candidates.all())
         if rules.contender_may() is not None or not 0 < len(pieces) <= MOST_PIECES:
             continue
-        search = VictimSearch(session, dry_runs, contender, rules, candidates)
+        search = VictimSearch(dry_runs, rules, candidates)
         budget = SearchBudget(turn)
         found = search.run(budget)
         if budget.hit:
@@ -112,7 +113,7 @@ def test_what_the_rules_allow_does_not_depend_on_the_order_of_the_pieces(seed):
     gatherer = CandidateGatherer(session, plugins, PreemptibleUsage(session))
     for contender in session.waiting.all():
         rules = ReclaimEligibility(session, shares, contender)
-        pieces = [p for p in gatherer.gather(contender, rules).all() if p.whole]
+        pieces = [p for p in gatherer.gather(rules).all() if p.whole]
         for size in range(2, len(pieces) + 1):
             some = rng.sample(pieces, size)
             verdicts = {allowed(dry_runs.play(contender, order, rules)) for order in islice(permutations(some), 24)}
@@ -142,7 +143,7 @@ def test_a_trial_in_which_other_subgroups_start_leaves_the_next_step_as_it_was()
     dry_runs = DryRuns(session, Placer(session), shares, EvictionPlugins([]))
     rules = PreemptRules(session, contender)
     before = state_of(session)
-    (piece,) = CandidateGatherer(session, dry_runs.plugins, PreemptibleUsage(session)).gather(contender, rules).all()
+    (piece,) = CandidateGatherer(session, dry_runs.plugins, PreemptibleUsage(session)).gather(rules).all()
     assert isinstance(dry_runs.play(contender, [piece], rules), AcceptedSet)
     assert [t.name for t in contender.step.tasks] == ["contender-0", "contender-1"]
     assert state_of(session) == before
@@ -180,7 +181,7 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
     before = state_of(session)
     for contender in session.waiting.all():
         rules = ReclaimEligibility(session, shares, contender)
-        for piece in gatherer.gather(contender, rules).all():
+        for piece in gatherer.gather(rules).all():
             dry_runs.play(contender, [piece], rules)
             assert state_of(session) == before
 

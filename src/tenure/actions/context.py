@@ -22,7 +22,7 @@ from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
-from tenure.victims.search.victim_search import SearchBudget
+from tenure.victims.search.trials import SearchBudget
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
-from tenure.victims.search.victim_search import SearchBudget
+from tenure.victims.search.trials import SearchBudget
 
 MOST_JUDGED: Final = 32
 """How often a set of one plan is judged once more."""

@@ -14,7 +14,7 @@ from tenure.actions.context import Context
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.quota.rounds import ARMED, FIRING
 from tenure.victims.recording.state import EvictionState
-from tenure.victims.search.victim_search import SearchBudget
+from tenure.victims.search.trials import SearchBudget
 
 Action = Callable[[Context], None]
 

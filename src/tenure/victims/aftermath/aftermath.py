@@ -39,7 +39,7 @@ from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.recording.state import EvictionState, VictimMemory
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import held
-from tenure.victims.search.victim_search import SearchBudget, SearchResult
+from tenure.victims.search.trials import SearchBudget, SearchResult
 
 TAKEN_AGAIN = "taken-again"
 

@@ -180,27 +180,6 @@ class VictimBounds:
             known = self._known = key, VictimBranches(self.queues, rules.leaf, self._sides(rules))
         return known[1]
 
-    def may_be_taken(self, contender: WorkloadState, groups: VictimBranches) -> Callable[[Piece], bool]:
-        """Say which pieces may be part of a set of reclaim at all."""
-        rules = ReclaimRules(self.session, self.shares, contender)
-        known: dict[tuple[int, Amount], bool] = {}
-
-        def allowed(piece: Piece) -> bool:
-            key = piece.workload.leaf, piece.amount
-            found = known.get(key)
-            if found is None:
-                found = known[key] = may(*key)
-            return found
-
-        def may(leaf: int, amount: Amount) -> bool:
-            group = groups.of(leaf)
-            if group is None:
-                return False
-            side, own = group
-            return all(amount[row] <= min(own[row], side.cap[row]) for row in rules.rows if amount[row])
-
-        return allowed
-
     def too_much(self, contender: WorkloadState, pieces: Iterable[Piece]) -> Callable[[Sequence[Piece]], bool]:
         """Say which sets of some pieces take more from a leaf or a sibling than it lets go, and so does every larger.
 

@@ -115,11 +115,8 @@ def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:
 class DeferredCandidates:
     """Leaves that are not open to a contender as things stand; they are gathered when a search comes to them."""
 
-    def __init__(
-        self, gatherer: CandidateGatherer, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
-    ) -> None:
+    def __init__(self, gatherer: CandidateGatherer, rules: CauseRules, leaves: Iterable[int]) -> None:
         self.gatherer = gatherer
-        self.contender = contender
         self.rules = rules
         self.leaves = frozenset(leaves)
         self.refused: dict[WorkloadState, Refusal] = {}
@@ -127,7 +124,7 @@ class DeferredCandidates:
     def candidate_leaves(self, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Gather some leaves."""
         deferred = [leaf for leaf in leaves if leaf in self.leaves]
-        found = self.gatherer.candidate_leaves(self.contender, self.rules, deferred)
+        found = self.gatherer.candidate_leaves(self.rules, deferred)
         self.refused.update(pair for leaf_candidates in found for pair in leaf_candidates.refused)
         return found
 
@@ -168,38 +165,34 @@ class CandidateGatherer:
         self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
 
     def gather(
-        self,
-        contender: WorkloadState,
-        rules: CauseRules,
-        leaves: Iterable[int] | None = None,
-        beyond: Collection[int] = (),
+        self, rules: CauseRules, leaves: Iterable[int] | None = None, beyond: Collection[int] = ()
     ) -> VictimCandidates:
-        """Give the candidates for one contender, from some leaves or all; those ``beyond`` when it comes to them."""
+        """Give the candidates for a contender, from some leaves or all; those ``beyond`` when it comes to them."""
         if leaves is None:
-            leaves = (contender.leaf,) if rules.cause == "preempt" else self._leaves()
-        candidate_leaves = self.candidate_leaves(contender, rules, leaves)
-        deferred = DeferredCandidates(self, contender, rules, beyond) if beyond else None
+            leaves = (rules.contender.leaf,) if rules.cause == "preempt" else self._leaves()
+        candidate_leaves = self.candidate_leaves(rules, leaves)
+        deferred = DeferredCandidates(self, rules, beyond) if beyond else None
         return VictimCandidates(candidate_leaves, deferred)
 
-    def candidate_leaves(
-        self, contender: WorkloadState, rules: CauseRules, leaves: Iterable[int]
-    ) -> list[LeafCandidates]:
+    def candidate_leaves(self, rules: CauseRules, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Give the candidates of each leaf."""
-        moves_itself = rules.cause == "consolidate" and contender.occupied()  # others may move what it runs, it may not
+        moves_itself = (
+            rules.cause == "consolidate" and rules.contender.occupied()
+        )  # others may move what it runs, it may not
         known = {} if self.plugins.others or moves_itself else self._known
-        alike = self._alike(contender, rules)
+        alike = self._alike(rules)
         candidate_leaves = []
         for leaf in sorted(leaves):
             of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing)
             leaf_candidates = of_leaf.get(key)
             if leaf_candidates is None:
-                leaf_candidates = of_leaf[key] = self._leaf_candidates(contender, rules, leaf)
+                leaf_candidates = of_leaf[key] = self._leaf_candidates(rules, leaf)
             candidate_leaves.append(leaf_candidates)
         return candidate_leaves
 
-    def _alike(self, contender: WorkloadState, rules: CauseRules) -> Callable[[int], Alike]:
+    def _alike(self, rules: CauseRules) -> Callable[[int], Alike]:
         """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
-        cause, own = rules.cause, contender.leaf
+        cause, contender, own = rules.cause, rules.contender, rules.contender.leaf
         if cause == "preempt":
             return lambda _: (cause, own, contender.priority, False)
         owed = self.plugins.is_owed(self.session, cause, contender)
@@ -271,19 +264,19 @@ class CandidateGatherer:
             return self._running().get(leaf, ())
         return self.holdings.workloads(leaf)
 
-    def _leaf_candidates(self, contender: WorkloadState, rules: CauseRules, leaf: int) -> LeafCandidates:
+    def _leaf_candidates(self, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
         asked = leaf in self.asked_to_be_spared
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
-        silent = self.plugins.silent(self.session, rules.cause, contender, leaf)
+        silent = self.plugins.silent(self.session, rules.cause, rules.contender, leaf)
         for victim in self._victims(leaf):
-            if not self._may_concern(contender, rules, victim):
+            if not self._may_concern(rules, victim):
                 continue
             refusal = rules.eligible(victim)
             if refusal is None and not silent:
-                refusal = self._shielded(contender, rules, victim)
+                refusal = self._shielded(rules, victim)
                 shielded += refusal is not None
             if refusal is not None:
                 refused.append((victim, refusal))
@@ -297,15 +290,15 @@ class CandidateGatherer:
             pieces += found
         return LeafCandidates(leaf, self.session.queues.queues[leaf].priority, pieces, refused, shielded)
 
-    def _may_concern(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> bool:
-        if victim is contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
+    def _may_concern(self, rules: CauseRules, victim: WorkloadState) -> bool:
+        if victim is rules.contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():
             return False
         return victim.key not in self.barred
 
-    def _shielded(self, contender: WorkloadState, rules: CauseRules, victim: WorkloadState) -> Refusal | None:
+    def _shielded(self, rules: CauseRules, victim: WorkloadState) -> Refusal | None:
         if self._is_fresh(victim):
             return None
-        return self.plugins.filter(self.session, rules.cause, contender, victim)
+        return self.plugins.filter(self.session, rules.cause, rules.contender, victim)
 
     def _is_fresh(self, victim: WorkloadState) -> bool:
         """Whether all that it runs was placed in this cycle, which a shield does not look at."""

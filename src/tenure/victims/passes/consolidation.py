@@ -19,7 +19,8 @@ from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.passes.preemption_pass import PreemptionPass
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.search.victim_search import SearchResult, VictimSearch
+from tenure.victims.search.trials import SearchResult
+from tenure.victims.search.victim_search import VictimSearch
 
 TOO_MANY = "max-moves"
 
@@ -82,8 +83,8 @@ class ConsolidationPass(PreemptionPass):
         for rules in self._alternatives(contender):
             if rules.contender_may() is not None:
                 continue
-            others = self.gatherer.gather(contender, rules)
-            instead = VictimSearch(self.session, self.dry_runs, contender, rules, others).run(self.state.budget)
+            others = self.gatherer.gather(rules)
+            instead = VictimSearch(self.dry_runs, rules, others).run(self.state.budget)
             other = instead.pieces
             if other is not None and self._price(contender, instead, rules.cause) < self._price(contender, found):
                 names = ", ".join(dict.fromkeys(p.workload.key for p in other))

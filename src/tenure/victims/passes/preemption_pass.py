@@ -36,8 +36,9 @@ from tenure.victims.recording.record import Price, prices, record
 from tenure.victims.recording.state import EvictionState, NoEffectPass
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.search.search_scope import ScopeBounds, SearchScope
-from tenure.victims.search.victim_search import AHEAD, EXACT, SearchBudget, SearchResult, VictimSearch
+from tenure.victims.search.search_scope import GrowingScope, ReclaimScope, SearchScope
+from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult
+from tenure.victims.search.victim_search import AHEAD, EXACT, VictimSearch
 
 FIRST_TURN = 64
 """Sets that a contender may have tried in its first turn; each further turn gives four times as many."""
@@ -233,13 +234,11 @@ class PreemptionPass:
             self.infeasible[alike] = None, SearchResult()
             return False
         with_spared = self._may_take_spared(contender, self.cause)
-        if state.detailed and not with_spared and not (everybody := self.gatherer.gather(contender, rules)):
+        if state.detailed and not with_spared and not (everybody := self.gatherer.gather(rules)):
             self._found_nothing(contender, everybody, SearchResult())
             self._explain(contender, alike)
             return False
         search = self._searching(contender, rules)
-        if state.detailed and contender.step is not None:  # else it has been asked already
-            search.infeasible = partial(self.bounds.infeasible, contender, contender.step)
         candidates = search.candidates
         granted = min(steps, state.budget.left)
         budget = SearchBudget(granted)
@@ -269,7 +268,7 @@ class PreemptionPass:
         if contender.step is None or not patience.holds_for(session, self.cause, contender):
             return False
         leaves = None if self.cause != "reclaim" else self.bounds.open_to(contender).leaves
-        candidates = self.gatherer.gather(contender, rules, leaves)
+        candidates = self.gatherer.gather(rules, leaves)
         waited = session.now - waits_since(contender)
         bound = PriceBound(RoomDemand(session, contender.step), candidates, waited)
         too_dear = partial(patience.too_dear, session, self.cause, contender, since=self.longest_wait.since(contender))
@@ -304,28 +303,28 @@ class PreemptionPass:
         return found
 
     def _alone(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
-        search = self._searching(contender, rules, alone=True)
-        search.most_in_vain *= AHEAD
-        return search.run(budget)
+        return self._searching(contender, rules, alone=True).run(budget)
 
     def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Search for victims of one contender, among the candidates that the bounds leave."""
         at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
         prepare = partial(self._prepare, contender, rules) if at_once and not alone else None
-        if self.cause != "reclaim":
-            candidates = self.gatherer.gather(contender, rules)
-            return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare)
-        bounds, groups = self.bounds, self.bounds.open_to(contender)
-        near = leaves = groups.leaves
-        reach = ScopeBounds(bounds.may_be_taken(contender, groups), partial(bounds.too_much, contender))
-        if not self.state.memory.holdings.at_most(EXACT, leaves):
-            first: Collection[int] = [side.queue for side in groups.sides if side.direct]
-            if not alone:
-                reach.others, first = self._worth_it(contender, groups)
-            reach.opening = SearchScope(bounds, contender, groups, first)
-            near = reach.opening.leaves
-        candidates = self.gatherer.gather(contender, rules, near, set(leaves).difference(near))
-        return VictimSearch(self.session, self.dry_runs, contender, rules, candidates, prepare, reach)
+        scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
+        ask = self.state.detailed and self.gatherer.sparing and not alone  # else it has been asked already
+        infeasible = partial(self.bounds.infeasible, contender, contender.step) if ask and contender.step else bool
+        candidates = self.gatherer.gather(rules, near, further)
+        most = MOST_IN_VAIN * AHEAD if alone else MOST_IN_VAIN
+        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, infeasible, most)
+
+    def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
+        """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""
+        groups = self.bounds.open_to(contender)
+        if self.state.memory.holdings.at_most(EXACT, groups.leaves):
+            return ReclaimScope(self.bounds, contender), groups.leaves, ()
+        first: Collection[int] = [side.queue for side in groups.sides if side.direct]
+        others, first = (0, first) if alone else self._worth_it(contender, groups)
+        scope = GrowingScope(self.bounds, contender, first, others)
+        return scope, scope.leaves, set(groups.leaves).difference(scope.leaves)
 
     def _worth_it(self, contender: WorkloadState, groups: VictimBranches) -> tuple[int, Collection[int]]:
         """Give the sides from which something may be taken at once, but those whose room would go to too many others.
@@ -348,11 +347,12 @@ class PreemptionPass:
 
         Then contenders that the bounds exclude are searched for as well.
         """
+        candidates = search.candidates
         if self.state.detailed:
-            search.candidates = self.gatherer.gather(contender, rules)
+            candidates = self.gatherer.gather(rules)
             if not search.found.refusals and not search.found.closed:
-                search.tell()
-        self._found_nothing(contender, search.candidates, search.found)
+                search.tell(candidates)
+        self._found_nothing(contender, candidates, search.found)
         self._explain(contender, alike)
 
     def _found_nothing(self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult) -> None:

@@ -13,7 +13,7 @@ from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.search.victim_search import SearchResult
+from tenure.victims.search.trials import SearchResult
 
 NAMED = 3
 """Others that were considered, or shielded, of which a reason gives the names."""

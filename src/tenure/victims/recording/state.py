@@ -23,7 +23,7 @@ from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import Consequences, DryRuns
 from tenure.victims.rules.pieces import PieceMemo, core_of
-from tenure.victims.search.victim_search import SearchBudget
+from tenure.victims.search.trials import SearchBudget
 
 MOST_REFUSED = 200
 """Refused candidates that are listed for one contender."""

@@ -13,7 +13,6 @@ from operator import add, sub
 
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
 from tenure.engine.workloads import TaskState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import CandidateIndex, PieceStream
@@ -80,33 +79,30 @@ class GreedySets:
 
     def __init__(
         self,
-        session: Session,
         need: RoomDemand,
         pool: CandidateIndex,
         rules: CauseRules,
-        opening: SearchScope | None,
-        others: int = 0,
+        scope: SearchScope,
     ) -> None:
-        self.session = session
+        self.session = rules.session
         self.need = need
         self.pool = pool
         self.rules = rules
-        self.opening = opening
+        self.scope = scope
         self.tally = FreedRoom(need)
         self.barred: set[Piece] = set()
         self.unwanted: list[Unwanted] = []
-        self.others = others
-        self.most = max(others, need.tasks)
+        self.others = scope.others
+        self.most = max(self.others, need.tasks)
 
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
         self.tally, self.barred = FreedRoom(self.need, self.others), set()
         self._known = set[int]()
         self._heap: list[tuple[Key, int, list[Piece]]] = []
-        self._coming = PieceStream(self.pool.usable, (lambda _: False) if self.opening is None else self.opening.closed)
+        self._coming = PieceStream(self.pool.usable, self.scope.closed)
         self._coming.add(self.pool.candidates.candidate_leaves)
-        if self.opening is not None:
-            self.opening.begin()
+        self.scope.begin()
         with self.session.scenario():
             return self._fill()
 
@@ -159,9 +155,7 @@ class GreedySets:
         return self.tally.slots(node, amounts) > self.tally.slots(node) and not self._out(piece)
 
     def _left_out(self, piece: Piece) -> bool:
-        if self.opening is not None and self.opening.out(piece):
-            return True
-        return any(unwanted(piece) for unwanted in self.unwanted)
+        return self.scope.out(piece) or any(unwanted(piece) for unwanted in self.unwanted)
 
     def _out(self, piece: Piece) -> bool:
         if piece in self.tally.chosen or piece in self.barred or self._covered(piece):
@@ -245,13 +239,13 @@ class GreedySets:
 
     def _refused(self, pieces: Sequence[Piece], refusal: Refusal) -> None:
         """Bar the last of some pieces, unless more is known to be closed than that."""
-        if self.opening is None or not self.opening.refused(pieces, refusal):
+        if not self.scope.refused(pieces, refusal):
             self.barred.add(pieces[-1])
 
     def _reopen(self, pieces: Iterable[Piece]) -> None:
         """Look at what is open now that some pieces are taken."""
-        if self.opening is not None and not self.tally.enough:
-            leaves = dict.fromkeys(leaf for p in pieces for leaf in self.opening.taken(p))
+        if not self.tally.enough:
+            leaves = dict.fromkeys(leaf for p in pieces for leaf in self.scope.taken(p))
             if leaves:
                 self._known = {node for _, node, _ in self._heap}
                 beyond = self.pool.beyond(leaves)

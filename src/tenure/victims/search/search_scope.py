@@ -1,35 +1,98 @@
-"""What is open to a contender of reclaim while a set grows: sides close as they are taken from, and others open.
+"""What is open to a contender: by what reclaim may take, and while a set grows.
 
-What goes on the contender's own side makes it less full, so more may be taken from further away.
+Sides close as they are taken from, and others open: what goes on the contender's own side makes it less full, so more
+may be taken from further away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from operator import ge
 
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
-from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
+from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.search.subsets import Limits
 
 
 class SearchScope:
-    """The sides of one contender, of which some are open at ``first``; it closes only what the rules have refused."""
+    """The scope of one search: here everything is open, and stays so. ``others`` need room before the contender."""
 
-    def __init__(
-        self, bounds: VictimBounds, contender: WorkloadState, groups: VictimBranches, first: Collection[int]
-    ) -> None:
+    others = 0
+
+    @property
+    def shut(self) -> bool:
+        """Whether nothing is open to begin with."""
+        return False
+
+    def allows(self, piece: Piece) -> bool:  # noqa: ARG002
+        """Whether a piece can be part of a set at all."""
+        return True
+
+    def limits(self, pieces: Sequence[Piece]) -> Callable[[Sequence[Piece]], bool] | None:  # noqa: ARG002
+        """Say which sets of some pieces are more than the rules ever allow, and so is every larger; None: of none."""
+        return None
+
+    def begin(self) -> None:
+        """Let everything be as it is before anything is taken."""
+
+    def closed(self, leaf_candidates: LeafCandidates) -> bool:  # noqa: ARG002
+        """Whether nothing of a leaf may be taken now."""
+        return False
+
+    def out(self, piece: Piece) -> bool:  # noqa: ARG002
+        """Whether a piece may not be taken now."""
+        return False
+
+    def refused(self, pieces: Sequence[Piece], refusal: Refusal) -> bool:  # noqa: ARG002
+        """Hear that pieces were refused together; whether that is all there is to say about the last of them."""
+        return False
+
+    def taken(self, piece: Piece) -> list[int]:  # noqa: ARG002
+        """Hear that a piece was taken; give leaves that are open again, or for the first time."""
+        return []
+
+
+class ReclaimScope(SearchScope):
+    """The scope of reclaim: pieces and sets of them that are no more than their queues let go."""
+
+    def __init__(self, bounds: VictimBounds, contender: WorkloadState) -> None:
         self.bounds = bounds
+        self.contender = contender
+        self.groups = bounds.open_to(contender)
         self.rules = ReclaimRules(bounds.session, bounds.shares, contender)
+        self._may: dict[tuple[int, Amount], bool] = {}
+
+    def allows(self, piece: Piece) -> bool:
+        """Whether its leaf, and the sibling above that, let so much go at all."""
+        key = leaf, amount = piece.workload.leaf, piece.amount
+        found = self._may.get(key)
+        if found is None:
+            rows, group = self.rules.rows, self.groups.of(leaf)
+            found = self._may[key] = group is not None and all(
+                amount[row] <= min(group[1][row], group[0].cap[row]) for row in rows if amount[row]
+            )
+        return found
+
+    def limits(self, pieces: Sequence[Piece]) -> Callable[[Sequence[Piece]], bool]:
+        """Say which sets take more from a leaf or a sibling than it lets go."""
+        return self.bounds.too_much(self.contender, pieces)
+
+
+class GrowingScope(ReclaimScope):
+    """The scope of reclaim while a set grows: some sides are open at ``first``.
+
+    Only what the rules have refused is closed.
+    """
+
+    def __init__(self, bounds: VictimBounds, contender: WorkloadState, first: Collection[int], others: int) -> None:
+        super().__init__(bounds, contender)
+        self.others = others
         self.path = bounds.queues.path
         self.index = bounds.queues.index
-        self.groups = groups
         self.first = frozenset(first)
         self.begin()
 
@@ -38,18 +101,23 @@ class SearchScope:
         """The leaves that are open at first."""
         return [leaf for side in self.groups.sides if side.queue in self.first for leaf in side.below.leaves]
 
+    @property
+    def shut(self) -> bool:
+        """Whether no side is open at first."""
+        return not self.first
+
     def begin(self) -> None:
-        """Let everything be as it is before anything is taken."""
+        """Let the first sides be open, and no others."""
         self._open = set(self.first)
         self._shut: set[int] = set()
         self._too_full: dict[int, Amount] = {}
 
     def closed(self, leaf_candidates: LeafCandidates) -> bool:
-        """Whether nothing of a leaf may be taken now."""
+        """Whether not even the least of a leaf may be taken now."""
         return self._forbids(leaf_candidates.leaf, leaf_candidates.least)
 
     def out(self, piece: Piece) -> bool:
-        """Whether a piece may not be taken now."""
+        """Whether its side is closed, or too full for so much."""
         return self._forbids(piece.workload.leaf, piece.amount)
 
     def _forbids(self, leaf: int, amount: Amount) -> bool:
@@ -60,7 +128,7 @@ class SearchScope:
         return most is not None and all(map(ge, amount, most))
 
     def refused(self, pieces: Sequence[Piece], refusal: Refusal) -> bool:
-        """Hear that pieces were refused together; whether that is all there is to say about the last of them."""
+        """Close what a refusal is about: a queue, or a side for as much as one piece holds."""
         queue = self.index.get(refusal.about, -1)
         if queue < 0:
             return False
@@ -72,7 +140,7 @@ class SearchScope:
         return len(pieces) == 1
 
     def taken(self, piece: Piece) -> list[int]:
-        """Hear that a piece was taken; give leaves that are open again, or for the first time."""
+        """Open what is further away, if something may be taken there now."""
         mine = self.rules.meeting(piece.workload.leaf)[0]
         found: list[int] = []
         for side in self.groups.sides:
@@ -84,18 +152,3 @@ class SearchScope:
                 self._too_full.pop(side.queue, None)
                 found += side.below.leaves
         return found
-
-
-@dataclass(slots=True)
-class ScopeBounds:
-    """The bounds for one search.
-
-    Only pieces that are ``allowed`` can be part of a set. ``limits`` says which sets of some pieces are more than the
-    rules ever allow, ``opening`` what is open to a set as it grows. ``others`` are served before the contender, and
-    need room as well.
-    """
-
-    allowed: Callable[[Piece], bool]
-    limits: Limits
-    opening: SearchScope | None = None
-    others: int = 0

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from tenure.model.settings import Settings
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.rules.set_order import Key, Usage, consistent, key_of, usage
+from tenure.victims.search.search_scope import SearchScope
 
 LEAST = -(1 << 40)
 """Below every priority."""
-
-Limits = Callable[[Sequence[Piece]], Callable[[Sequence[Piece]], bool]]
 
 
 class PieceSubsets:
     """The subsets of some pieces in order; what is learnt on the way leaves out all that come later and hold it.
 
-    ``limits`` says which sets of some pieces the rules refuse because they are too much, and so is every larger one;
-    ``beyond`` is the first of them. ``weights`` are those of resources, by row, and
+    ``beyond`` is the first set that is more than the ``scope`` lets go. ``weights`` are those of resources, by row, and
     ``lowest`` is the lowest priority that could be taken, by queue.
     """
 
-    def __init__(self, settings: Settings, weights: Sequence[int], limits: Limits | None) -> None:
+    def __init__(self, settings: Settings, weights: Sequence[int], scope: SearchScope) -> None:
         self.settings = settings
         self.weights = weights
         self.lowest: dict[int, int] = {}
-        self.limits = limits
+        self.scope = scope
         self.beyond: list[Piece] | None = None
         self._barred: dict[frozenset[Piece], bool] = {}
 
@@ -45,7 +43,7 @@ class PieceSubsets:
 
     def of(self, pieces: list[Piece], alone: int | None) -> Iterator[tuple[Key, list[Piece]]]:
         """Give all subsets in their order."""
-        too_much = self.limits(pieces) if self.limits is not None else None
+        too_much = self.scope.limits(pieces)
         heap: list[tuple[Key, tuple[int, ...]]] = [(self.key([p], alone), (n,)) for n, p in enumerate(pieces)]
         heapify(heap)
         while heap:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tenure.engine.queues import QueueTree
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.search_scope import SearchScope
 
 
 class UsablePieces:
     """The pieces that are of use to one contender; ``refusals`` says of which workloads the rules let nothing go."""
 
-    def __init__(
-        self,
-        queues: QueueTree,
-        contender: WorkloadState,
-        need: RoomDemand,
-        rules: CauseRules,
-        allowed: Callable[[Piece], bool] | None,
-        refusals: list[tuple[str, Refusal]],
-    ) -> None:
+    def __init__(self, rules: CauseRules, need: RoomDemand, scope: SearchScope) -> None:
         self.need = need
         self.rules = rules
-        self.allowed = allowed
-        self.refusals = refusals
-        self.path = queues.path
-        self.reached = _reached(queues, contender)
+        self.scope = scope
+        self.refusals: list[tuple[str, Refusal]] = []
+        self.path = rules.session.queues.path
+        self.reached = _reached(rules)
         self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
 
     def wanted(self, piece: Piece) -> bool:
@@ -47,7 +36,7 @@ class UsablePieces:
 
     def wanted_and_allowed(self, piece: Piece) -> bool:
         """Whether, on top of that, it can be part of a set at all."""
-        return (self.allowed is None or self.allowed(piece)) and self.wanted(piece)
+        return self.scope.allows(piece) and self.wanted(piece)
 
     def could_serve(self, piece: Piece) -> bool:
         """Whether, on top of that, the rules might allow it.
@@ -63,8 +52,9 @@ class UsablePieces:
         return self._may[key] and self.wanted_and_allowed(piece)
 
 
-def _reached(queues: QueueTree, contender: WorkloadState) -> list[tuple[int, int]]:
+def _reached(rules: CauseRules) -> list[tuple[int, int]]:
     """Give queue and row of each maximum that keeps a contender's step out."""
+    queues, contender = rules.session.queues, rules.contender
     if contender.step is None or not queues.limited[contender.leaf]:
         return []
     asked = list(enumerate(contender.step.amount))

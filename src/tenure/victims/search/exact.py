@@ -1,0 +1,157 @@
+"""The best set of a few pieces: all their subsets in order, from the best, until one passes its play-through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tenure.engine.queues import Amount
+from tenure.engine.refusal import Refusal
+from tenure.victims.dry_run.dry_runs import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.set_order import Key, lowest_of
+from tenure.victims.search.search_scope import SearchScope
+from tenure.victims.search.subsets import PieceSubsets
+from tenure.victims.search.trials import SearchBudget, SetTrials
+
+MOST_TRIED = 512
+"""Sets that may be refused, for whatever reason, before the search gives up: all subsets of nine pieces."""
+
+MOST_AROUND = 32
+"""Sets around the greedy one, where there are many pieces, that may be refused before the search gives up."""
+
+MOST_WITHOUT = 8
+"""The same where nothing was found greedily."""
+
+
+class ExactSets:
+    """The search among all subsets of some pieces, within a budget.
+
+    A set that pays is not the last word where another one that also pays refuses it (spec: choosing victims), or where
+    causes would evict for its victims next: then one after which less follows may come before it.
+    """
+
+    def __init__(self, trials: SetTrials, scope: SearchScope, pieces: list[Piece], budget: SearchBudget) -> None:
+        self.trials = trials
+        self.rules = trials.rules
+        self.pieces = pieces
+        self.budget = budget
+        self.others = scope.others
+        self.subsets = PieceSubsets(trials.rules.session.settings, trials.dry_runs.weights, scope)
+        self.subsets.lowest = lowest_of(pieces)
+        leaves = set(self.subsets.lowest)
+        self.alone = leaves.pop() if len(leaves) == 1 else None
+
+    def best(self, best: list[Piece] | None) -> list[Piece] | None:
+        """The best set among all subsets, or ``best`` if none comes before it."""
+        trials = self.trials
+        if not trials.need.met(self.pieces):
+            return best
+        if not trials.may_land(self.pieces):
+            trials.refuse(self.pieces, LANDLESS)
+            return best
+        limit = self._limit(best)
+        most = trials.found.tried + (MOST_TRIED if not trials.many else MOST_AROUND if best else MOST_WITHOUT)
+        for key, subset in self.subsets.of(self.pieces, self.alone):
+            if (limit is not None and key >= limit) or self._gives_up(most, best):
+                break
+            if not self._may_do(subset):
+                continue
+            if not self.budget.spend():
+                return best
+            enough = to_the_end if best is None else partial(self._is_no_better, self._key(best), subset)
+            if not self._pays(subset, enough):
+                continue
+            better = self._lower_inside(subset)
+            if better is not None:
+                best = best or better
+            elif not trials.follows(subset):
+                first = subset if best is None else min(subset, best, key=self._key)
+                return subset if first is subset else self._last_word(first)
+            else:
+                self.subsets.bar(frozenset(subset), beyond=True)  # only sets of which no part would do are compared
+                best = subset if best is None else min(best, subset, key=self._key)
+                limit = self._limit(best)
+        return self._last_word(best)
+
+    def _last_word(self, best: list[Piece] | None) -> list[Piece] | None:
+        """Give the best set that was found, or one that refuses it; where there is none, ask once more to say why."""
+        if best is not None:
+            return self._lower_inside(best) or best
+        if self.subsets.beyond is not None and not self.trials.found.refusals:
+            self.trials.play(self.subsets.beyond)
+        return None
+
+    def _limit(self, best: list[Piece] | None) -> Key | None:
+        """Give the key from which on no set comes before the best one; inside one queue a set with follow-ups has none.
+
+        It refuses none that has no follow-up, whatever is taken of which priority.
+        """
+        if best is None or (self.alone is not None and self.trials.follows(best)):
+            return None
+        return self.subsets.key(best, self.alone, self.trials.follows(best))
+
+    def _key(self, pieces: list[Piece]) -> Key:
+        """Give the order of a set that pays, with what follows from it."""
+        return self.subsets.key(pieces, None, self.trials.follows(pieces))
+
+    def _may_do(self, subset: list[Piece]) -> bool:
+        """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
+        if self.trials.many and any(map(self.trials.returns, subset)):
+            return False
+        return self.trials.may_do(subset, self.others)
+
+    def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
+        """Whether as many sets were tried in vain as may be."""
+        over = self.trials.gives_up(most)
+        self.trials.found.cut = over and best is None
+        return over
+
+    def _is_no_better(self, best: Key, subset: list[Piece], follow_ups: Sequence[FollowUp]) -> bool:
+        """Whether a set from which at least so much follows does not come before the best one."""
+        return self.subsets.key(subset, None, [f.cost for f in follow_ups]) >= best
+
+    def _pays(self, subset: list[Piece], enough: Enough) -> bool:
+        known = self.trials.known(subset)
+        verdict = self.trials.play(subset, enough=enough)
+        if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
+            self._note_barred(subset, verdict)
+        return isinstance(verdict, AcceptedSet)
+
+    def _note_barred(self, subset: list[Piece], verdict: Refusal) -> None:
+        """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
+        barring = self.rules.barring(verdict, self._inside)
+        if barring >= 0:
+            path = self.rules.session.queues.path
+            self.subsets.bar(frozenset(p for p in subset if barring in path[p.workload.leaf]))
+
+    def _inside(self, queue: int) -> Amount:
+        """Give what all pieces hold together below a queue, at most."""
+        queues = self.rules.session.queues
+        amounts = [p.amount for p in self.pieces if queue in queues.path[p.workload.leaf]]
+        return tuple(map(sum, zip((0,) * len(queues.resources), *amounts, strict=True)))
+
+    def _lower_inside(self, chosen: list[Piece]) -> list[Piece] | None:
+        """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""
+        trials = self.trials
+        for leaf in sorted({p.workload.leaf for p in chosen if not p.fresh}):
+            own = [p for p in self.pieces if p.workload.leaf == leaf]
+            outside = [p for p in chosen if p.workload.leaf != leaf]
+            level = self.subsets.usage(chosen, leaf)
+            for _, subset in self.subsets.of(own, leaf):
+                if self.subsets.usage(subset, leaf) >= level:
+                    if any(p.spared for p in own):  # else they come by what is used of which priority
+                        continue
+                    break
+                candidate = [*outside, *subset]
+                if sum(p.spared for p in candidate) > sum(p.spared for p in chosen):
+                    break
+                if not trials.may_do(candidate):
+                    continue
+                if not self.budget.spend():
+                    return None
+                if isinstance(trials.play(candidate), AcceptedSet) and (
+                    trials.follows(chosen) or not trials.follows(candidate)
+                ):
+                    return self._lower_inside(candidate) or candidate
+        return None

@@ -1,0 +1,162 @@
+"""The sets that a search has tried: what each comes to, and what is learnt from it for those that are tried later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tenure.engine.refusal import Refusal
+from tenure.engine.volume_bound import volume_shortage
+from tenure.engine.workloads import WorkloadState
+from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.candidates.index import sorted_pieces
+from tenure.victims.dry_run.dry_runs import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.returning_victims import ReturningVictims
+
+MOST_IN_VAIN = 32
+"""Sets that may be played through to the end without the contender getting a place, before the search gives up."""
+
+
+@dataclass(slots=True)
+class SearchBudget:
+    """The number of sets that may still be tried; ``hit`` says that it was not enough."""
+
+    left: int
+    hit: bool = False
+
+    def spend(self) -> bool:
+        """Take one step; False if there is none left."""
+        if self.left <= 0:
+            self.hit = True
+            return False
+        self.left -= 1
+        return True
+
+
+@dataclass(slots=True)
+class SearchResult:
+    """The result for one contender: the best set, if any, and what the search saw.
+
+    ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
+    ``closed``: nothing was searched for, because nothing may be taken to begin with. ``cut``: nothing was found among
+    as many sets as may be tried in vain, and there are others.
+    """
+
+    pieces: list[Piece] | None = None
+    played: AcceptedSet | None = None
+    tried: int = 0
+    refusals: list[tuple[str, Refusal]] = field(default_factory=list)
+    closed: bool = False
+    cut: bool = False
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether the session is as the set leaves it."""
+        return self.played is not None and self.played.undone is None
+
+
+class SetTrials:
+    """The trials of one search, noted in what it ``found``.
+
+    ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
+    out. Without it nothing ever does. ``many``: there are more pieces than are all taken apart, so that it matters who
+    was in the way.
+    """
+
+    def __init__(
+        self,
+        dry_runs: DryRuns,
+        rules: CauseRules,
+        need: RoomDemand,
+        found: SearchResult,
+        prepare: Callable[[list[Piece]], None] | None,
+        most_in_vain: int,
+    ) -> None:
+        self.dry_runs = dry_runs
+        self.rules = rules
+        self.need = need
+        self.found = found
+        self.prepare = prepare
+        self.most_in_vain = most_in_vain
+        self.many = False
+        self.returned: set[WorkloadState] = set()
+        self._returning = ReturningVictims(rules.session, rules.contender)
+        self._without_effect = 0
+        self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
+
+    def play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
+        """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays.
+
+        ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
+        """
+        brief = enough is not None and not last and not self.many
+        key = frozenset(pieces)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
+            self.found.tried += 1
+            last = last and self.prepare is not None
+            if last and self.prepare is not None:
+                self.prepare(pieces)
+            contender, rules = self.rules.contender, self.rules
+            verdict = self.dry_runs.play(contender, pieces, rules, keep=last, enough=enough, brief=brief)
+            if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
+                self.found.played = verdict
+            if isinstance(verdict, Refusal):
+                verdict = self._learn(pieces, verdict)
+            self._verdicts[key] = verdict
+        return verdict
+
+    def _learn(self, pieces: list[Piece], refusal: Refusal) -> Refusal:
+        """Note a refusal, and who had its place back; gives it as one about the first of these."""
+        if refusal.shield == NO_ROOM and (back := self.dry_runs.back):
+            refusal = refusal._replace(about=back[0].key)
+            self._returning.learn(pieces, back)
+            self.returned.update(back)
+        self._without_effect += refusal.shield in (NO_ROOM, NO_LANDING)
+        self.refuse(pieces, refusal)
+        return refusal
+
+    def refuse(self, pieces: Sequence[Piece], refusal: Refusal) -> None:
+        """Note why a set was refused."""
+        self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), refusal))
+
+    def known(self, pieces: Sequence[Piece]) -> bool:
+        """Whether a set was tried."""
+        return frozenset(pieces) in self._verdicts
+
+    def outcome(self, pieces: Sequence[Piece]) -> AcceptedSet:
+        """Give what a set that pays does."""
+        verdict = self._verdicts[frozenset(pieces)]
+        assert isinstance(verdict, AcceptedSet), verdict
+        return verdict
+
+    def follows(self, pieces: Sequence[Piece]) -> list[int]:
+        """Give the costs of the follow-ups of a set that pays."""
+        verdict = self._verdicts.get(frozenset(pieces))
+        if not isinstance(verdict, AcceptedSet):
+            return []
+        if verdict.follow_ups is None:
+            self.dry_runs.note_follow_ups(self.rules.contender, verdict, self.rules.cause)
+        return [f.cost for f in verdict.follow_ups or ()]
+
+    def returns(self, piece: Piece) -> bool:
+        """Whether it had its place back in a set that was tried, or would return as another did."""
+        return piece.workload in self.returned or self._returning(piece)
+
+    def may_do(self, subset: Sequence[Piece], others: int = 0) -> bool:
+        """Whether it frees enough, and what moves may find room, by a look that costs little."""
+        return self.need.met(subset, others) and self.may_land(subset)
+
+    def may_land(self, pieces: Sequence[Piece]) -> bool:
+        """Whether there may be room for pieces that move as well; where there is none, none is for some of them."""
+        if self.rules.cause != "consolidate":
+            return True
+        moved = list(dict.fromkeys(t for p in pieces for t in p.tasks))
+        return volume_shortage(self.rules.session.nodes, moved, self.need.fixed) is None
+
+    def gives_up(self, most: int) -> bool:
+        """Whether as many sets were tried in vain as may be, or ``most`` of any kind."""
+        return self._without_effect > self.most_in_vain or self.found.tried > most
