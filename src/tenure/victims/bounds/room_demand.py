@@ -6,19 +6,20 @@ Room alone is looked at, node by node; it costs a few sums, and no play-through 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import add, ge
 
 import numpy as np
 
 from tenure.engine.claimed_devices import are_there
 from tenure.engine.classes import TaskClass
+from tenure.engine.memo import Memo
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.placement import has_choice
 from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.slots import fitting
-from tenure.engine.workloads import START, Demand
+from tenure.engine.workloads import START, Demand, Shape
 from tenure.model.resources import MILLI
 from tenure.victims.rules.pieces import Piece
 
@@ -64,6 +65,26 @@ class RoomDemand:
     def met_by_all(self, freed: Ints) -> bool:
         """Whether it could fit with ``freed`` (``int64[rows, nodes]``) gone."""
         return all(part.capacity(freed) >= part.needed for part in self.parts)
+
+
+class RoomDemands:
+    """Demands of steps; those of one shape need the same while what room ``depends`` on is the same."""
+
+    def __init__(self, session: Session, depends: Callable[[], object]) -> None:
+        self.session = session
+        self._of_shape = Memo[Shape, RoomDemand](lambda _: RoomDemand(session, self._asked), lambda _: depends(), _same)
+
+    def of(self, step: Demand) -> RoomDemand:
+        """Give what a step needs."""
+        if step.shape is None:
+            return RoomDemand(self.session, step)
+        self._asked = step
+        return self._of_shape(step.shape)
+
+
+def _same(one: RoomDemand, other: RoomDemand) -> bool:
+    mine, others = ([(p.cls, p.needed, p.count) for p in need.parts] for need in (one, other))
+    return mine == others and one.exact == other.exact and one.tasks == other.tasks
 
 
 class _Part:

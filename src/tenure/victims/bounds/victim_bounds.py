@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.memo import Memo
 from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
@@ -21,7 +22,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
 from tenure.victims.bounds.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
-from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand, RoomDemands
 from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]
@@ -77,34 +78,23 @@ class VictimBounds:
         self.caps = caps
         self.holdings = caps.holdings
         self.cause = cause
-        self._needs: dict[int, RoomDemand] = {}
-        self._version = -1
-        self._known: tuple[tuple[WorkloadState, int], VictimBranches] | None = None
+        self._needs = RoomDemands(session, lambda: self.holdings.version)
+        self._open_to = Memo[WorkloadState, VictimBranches](
+            self._branches, lambda _: self.holdings.version, lambda one, other: one.sides == other.sides
+        )
 
     def infeasible(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether no set of victims at all could help, and there is no room as it is."""
         self.holdings.catch_up()
         known_to_fail = step.shape and step.shape.failed == self.session.epoch and step.tasks[0].terms is None
-        if not known_to_fail and all(part.count >= part.needed for part in self._need(step).parts):
+        if not known_to_fail and all(part.count >= part.needed for part in self._needs.of(step).parts):
             return False
         if self._held_back(contender, step):
             return True
         if self.cause == "reclaim":
             return self._cannot_reclaim(contender, step)
         may_go = self.holdings.movable if self.cause == "consolidate" else self._below(contender)
-        return not self._fits(self._need(step), may_go, {})
-
-    def _need(self, step: Demand) -> RoomDemand:
-        """What a step needs; steps of one shape need the same while room stays as it is."""
-        if step.shape is None:
-            return RoomDemand(self.session, step)
-        if self._version != self.holdings.version:
-            self._needs.clear()
-            self._version = self.holdings.version
-        found = self._needs.get(id(step.shape))
-        if found is None:
-            found = self._needs[id(step.shape)] = RoomDemand(self.session, step)
-        return found
+        return not self._fits(self._needs.of(step), may_go, {})
 
     def _held_back(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether a maximum, or guarantees that must not be borrowed against, hold it back whatever is evicted."""
@@ -173,12 +163,12 @@ class VictimBounds:
 
     def open_to(self, contender: WorkloadState) -> VictimBranches:
         """Give the leaves from which reclaim may take for a contender at all, and what they let go."""
-        rules = ReclaimRules(self.session, self.shares, contender)
         self.holdings.catch_up()
-        known, key = self._known, (contender, self.holdings.version)
-        if known is None or known[0] != key:
-            known = self._known = key, VictimBranches(self.queues, rules.leaf, self._sides(rules))
-        return known[1]
+        return self._open_to(contender)
+
+    def _branches(self, contender: WorkloadState) -> VictimBranches:
+        rules = ReclaimRules(self.session, self.shares, contender)
+        return VictimBranches(self.queues, rules.leaf, self._sides(rules))
 
     def too_much(self, contender: WorkloadState, pieces: Iterable[Piece]) -> Callable[[Sequence[Piece]], bool]:
         """Say which sets of some pieces take more from a leaf or a sibling than it lets go, and so does every larger.
@@ -220,7 +210,7 @@ class VictimBounds:
         groups = self.open_to(contender)
         if not groups:
             return True
-        need = self._need(step)
+        need = self._needs.of(step)
         if self._one_may_do(need, groups):
             return False
         freed, total = self._let_go(groups, sorted({row for part in need.parts for row in part.scarce()}))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine.allocation import held_back
+from tenure.engine.memo import Memo
 from tenure.engine.nodes import THEN
 from tenure.engine.order import QueueOrder, skip_none
 from tenure.engine.session import Session
-from tenure.engine.workloads import Demand, Shape, WorkloadState
+from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.room_demand import RoomDemand, RoomDemands
 from tenure.victims.rules.pieces import Piece
 
 MOST_PASSED = 64
@@ -23,21 +24,19 @@ MOST_PASSED = 64
 
 
 class FirstServed:
-    """The question which workload is served first once a set is gone; shapes' needs are kept while room is the same."""
+    """The question which workload is served first once a set is gone."""
 
     def __init__(self, session: Session, shares: CurrentShares) -> None:
         self.session = session
         self.shares = shares
         self.epoch = -1
-        self._needs: dict[Shape, RoomDemand] = {}
-        self._whole: dict[Piece, bool] = {}
+        self._needs = RoomDemands(session, lambda: self.epoch)
+        self._whole = Memo[Piece, bool](self._waits_whole, lambda _: self.epoch)
 
     def begin(self, epoch: int) -> None:
-        """Forget what was known of room at another time; shares are those before anything is taken."""
+        """Note the epoch of room before anything is taken; shares are those of that time."""
         if epoch != self.epoch:
             self.epoch = epoch
-            self._needs.clear()
-            self._whole.clear()
             self.shares.allocatable  # noqa: B018  what is made when it is first asked for is made now
 
     def instead(
@@ -49,11 +48,8 @@ class FirstServed:
         the order of all that wait without it.
         """
         session, easy = self.session, self.session.settings.backfill == "easy"
-        for piece in pieces:
-            if piece not in self._whole:
-                self._whole[piece] = self._waits_whole(piece)
-            if not self._whole[piece]:
-                return None
+        if not all(map(self._whole, pieces)):
+            return None
         victims = {piece.workload: piece.fresh for piece in pieces}
         for victim in victims:
             session.journal.set(victim, "step", session.steps.whole(victim))
@@ -95,10 +91,7 @@ class FirstServed:
 
     def _need(self, step: Demand) -> RoomDemand | None:
         """Give the room that a step needs; None where it is not known of others of its shape."""
-        shape = step.shape
-        if shape is not None and shape not in self._needs:
-            self._needs[shape] = RoomDemand(self.session, step)
-        return None if shape is None else self._needs[shape]
+        return None if step.shape is None else self._needs.of(step)
 
     def _leaves_none(self, first: RoomDemand | None, step: Demand | None, pieces: Sequence[Piece]) -> bool:
         """Whether what fits by a bound surely fits, and the contender's step then no more."""

@@ -64,18 +64,18 @@ class VictimMemory:
         self.holdings = PreemptibleUsage(session) if holdings is None else holdings
         self.caps = ReclaimLimits(session.queues, self.holdings)
         self.thought: VictimMemory | None = None
-        self._shares: CurrentShares | None = None
+        self._shares = Memo[None, CurrentShares](
+            lambda _: fairness.now(), lambda _: self._depends(), lambda one, other: one.fair == other.fair
+        )
 
     def shares(self) -> CurrentShares:
         """Give the shares as they are now; the ones of the last time, if nothing that they depend on has changed."""
-        fresh, known = self.fairness.now(), self._shares
-        if self.fairness.settings is not None or known is None:
-            self._shares = fresh
-            return fresh
-        if known.request == fresh.request and known.total == fresh.total:
-            return known
-        self._shares = fresh
-        return fresh
+        return self._shares(None)
+
+    def _depends(self) -> object:
+        """Give what shares depend on; with history they are others at any time."""
+        now = self.fairness.now()
+        return object() if self.fairness.settings is not None else (now.request, now.total)
 
 
 @dataclass(slots=True)

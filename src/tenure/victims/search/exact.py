@@ -97,9 +97,10 @@ class ExactSets:
 
     def _may_do(self, subset: list[Piece]) -> bool:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
-        if self.trials.many and any(map(self.trials.returns, subset)):
+        trials = self.trials
+        if (trials.many and any(map(trials.returns, subset))) or not trials.need.met(subset, self.others):
             return False
-        return self.trials.may_do(subset, self.others)
+        return trials.may_land(subset)
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""

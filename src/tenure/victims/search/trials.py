@@ -146,9 +146,9 @@ class SetTrials:
         """Whether it had its place back in a set that was tried, or would return as another did."""
         return piece.workload in self.returned or self._returning(piece)
 
-    def may_do(self, subset: Sequence[Piece], others: int = 0) -> bool:
+    def may_do(self, subset: Sequence[Piece]) -> bool:
         """Whether it frees enough, and what moves may find room, by a look that costs little."""
-        return self.need.met(subset, others) and self.may_land(subset)
+        return self.need.met(subset) and self.may_land(subset)
 
     def may_land(self, pieces: Sequence[Piece]) -> bool:
         """Whether there may be room for pieces that move as well; where there is none, none is for some of them."""
