@@ -102,13 +102,11 @@ class ConsolidationPass(PreemptionPass):
             found.append(PreemptRules(self.session, contender))
         return found
 
-    def _carry_out(
-        self, contender: WorkloadState, rules: CauseRules, candidates: VictimCandidates, found: SearchResult
-    ) -> None:
+    def _carry_out(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> None:
         """Carry the moves out, and list them among the plan's moves as well."""
         plan, cost = self.state.plan, sum(p.cost for p in found.pieces or [])
         before = len(plan.steps)
-        super()._carry_out(contender, rules, candidates, found)
+        super()._carry_out(rules, candidates, found)
         moved = tuple(
             MoveStep(s.workload, s.task, s.node, s.to, "evict-first")
             for s in plan.steps[before:]
@@ -116,5 +114,5 @@ class ConsolidationPass(PreemptionPass):
         )
         if moved:
             plan.moves.append(
-                MovePlan((contender.key,), "pending", cost / MICRO, 0, None, "greedy", UNPROVEN, (moved,))
+                MovePlan((rules.contender.key,), "pending", cost / MICRO, 0, None, "greedy", UNPROVEN, (moved,))
             )

@@ -8,32 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from math import inf
-from typing import NamedTuple
 
 from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
-from tenure.engine.nominations import kind_of
-from tenure.engine.plan import Reason, Refused
-from tenure.engine.refusal import Refusal
+from tenure.engine.plan import Reason
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.modes import enabled_for
 from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
-from tenure.shields.budget import has_budgets
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
-from tenure.shields.patience import NotYet, falls_of, waits_since
+from tenure.shields.patience import falls_of, waits_since
 from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, FollowUp
-from tenure.victims.recording.explanations import considered_of, shielded
+from tenure.victims.passes.no_effect import NoEffect
+from tenure.victims.passes.unhelped import UnhelpedKinds
+from tenure.victims.recording.explanations import considered_of
 from tenure.victims.recording.record import Price, prices, record
-from tenure.victims.recording.state import EvictionState, NoEffectPass
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.search_scope import GrowingScope, ReclaimScope, SearchScope
@@ -52,21 +50,8 @@ MOST_BEFORE = 8
 MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
-class ShieldsBefore(NamedTuple):
-    """The shields before contenders of one kind: all refusals by name, the reason for it, and when one ends (µs)."""
-
-    refusals: list[tuple[str, Refusal]]
-    reason: Reason | None
-    wake: int | None
-
-
 class PreemptionPass:
-    """The pass of one action over all contenders.
-
-    ``infeasible`` are contenders, by what they have in common, that cannot be helped; ``ends`` has how long the one
-    runs that was searched for: beside a reserved start, what ends sooner is looked at too. Of those for which evictions
-    do not pay yet, ``impatient`` has since when the one waits that was looked at: so is what waits for longer.
-    """
+    """The pass of one action over all contenders; those ``unhelped`` have no turn."""
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
@@ -81,10 +66,7 @@ class PreemptionPass:
         self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
-        self.infeasible: dict[object, tuple[VictimCandidates | None, SearchResult]] = {}
-        self._shields = Memo[object, ShieldsBefore](self._shields_before, lambda alike: self.infeasible[alike])
-        self.impatient: dict[object, int] = {}
-        self.ends: dict[object, float] = {}
+        self.unhelped = UnhelpedKinds(state, cause)
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -93,14 +75,13 @@ class PreemptionPass:
 
     def run(self) -> None:
         """Help the contenders that evictions of this cause can help."""
-        memory = NoEffectPass(self.session.epoch, self.shares.fair_without_history, self.state.plan.wake)
-        waiting = []
-        if not self._nothing_changed(memory) and (self.state.detailed or self._anyone_may_be_helped()):
+        no_effect, waiting = NoEffect(self.state, self.cause, self.shares), list[WorkloadState]()
+        if not no_effect.holds() and (self.state.detailed or self._anyone_may_be_helped()):
             order = self.state.in_order(self.shares)
             if self.cause == "reclaim":
                 self.before = EarlierContenders(self.session, self.shares, order)
             patient = self.state.plugins.patience.applies(self.session, self.cause)
-            self.longest_wait = LongestWait(order if patient else (), self._alike)
+            self.longest_wait = LongestWait(order if patient else (), self.unhelped.kind)
             waiting = list(filter(self._may_contend, order))
         if waiting:
             waiting = self._take_turns(waiting)
@@ -109,7 +90,7 @@ class PreemptionPass:
             text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
             self._exhausted(workload)
-        self._remember(memory, exhausted=bool(waiting))
+        no_effect.remember(exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
 
@@ -139,9 +120,9 @@ class PreemptionPass:
                 workload: WorkloadState = entry[-1]
                 if workload.entry is not entry:
                     continue
-                alike = self._alike(workload)
-                if alike not in seen:
-                    seen.add(alike)
+                kind = self.unhelped.kind(workload)
+                if kind not in seen:
+                    seen.add(kind)
                     if not self._infeasible(workload):
                         return True
         return False
@@ -150,37 +131,6 @@ class PreemptionPass:
         """Whether it is clear beforehand that nothing can be done for a contender now."""
         assert contender.step is not None
         return self.bounds.infeasible(contender, contender.step)
-
-    def _nothing_changed(self, now: NoEffectPass) -> bool:
-        """Whether nothing has happened since no contender could be helped.
-
-        Room, queues, shares and shields are as they were, and nothing has arrived: what has may be served before a
-        victim, which then has not its place back. With usage in the past the order of queues drifts by itself, and
-        other plugins may answer differently.
-        """
-        before = self.state.memories.get(self.cause)
-        session = self.session
-        if before is None or self.state.plan.steps or self.state.plugins.others or session.nodes.waiting:
-            return False
-        if session.added or has_budgets(session):
-            return False
-        same = before.epoch == now.epoch and before.fair == now.fair
-        return same and (before.wake is None or session.now < before.wake)
-
-    def _remember(self, memory: NoEffectPass, *, exhausted: bool) -> None:
-        """Remember a pass that helped no contender, looked at all of them to the end, and at everything they may take.
-
-        What was bound on a nomination may be taken from the next cycle on.
-        """
-        memories, kept = self.state.memories, self.session.settings.fairness.history is None
-        if exhausted or self.session.epoch != memory.epoch or not kept or self.state.settled():
-            memories.pop(self.cause, None)
-            return
-        wakes = [w for w in (self.state.plan.wake, memory.wake) if w is not None]
-        before = memories.get(self.cause)
-        if before is not None and before.epoch == memory.epoch and before.wake is not None:
-            wakes.append(before.wake)
-        memories[self.cause] = memory._replace(wake=min(wakes, default=None))
 
     def _exhausted(self, contender: WorkloadState) -> None:
         """Say that the bound was hit."""
@@ -204,48 +154,41 @@ class PreemptionPass:
         """Give a contender its turn; True if it wants another."""
         if contender.step is None or contender.entry is None:
             return False
-        alike = self._alike(contender)
-        if alike in self.infeasible and self._fares_no_better(contender, alike):
+        if self.unhelped.has(contender):
             if self.state.detailed:
-                self._explain(contender, alike)
+                self.unhelped.explain(contender)
             return False
         if not self.state.detailed and self._infeasible(contender):
-            self.infeasible[alike] = None, SearchResult()
+            self.unhelped.exclude(contender)
             return False
         rules = self.make_rules(contender, self.shares)
         asked = contender.step.tasks
-        if self._fits_as_it_is(contender, rules):  # what was evicted by this plan has to wait for the next cycle
+        if self._fits_as_it_is(rules):  # what was evicted by this plan has to wait for the next cycle
             return contender.step is not None and contender.step.tasks != asked
         refusal = rules.contender_may()
         if refusal is None:
-            return self._search(contender, rules, alike, steps)
+            return self._search(rules, steps)
         self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
         return False
 
-    def _fares_no_better(self, contender: WorkloadState, alike: object) -> bool:
-        """Whether it waits no longer than the one that was looked at, nor ends sooner beside a reserved start."""
-        sooner = self.session.settings.backfill == "easy" and (contender.expected or inf) < self.ends.get(alike, 0)
-        return not sooner and waits_since(contender) >= self.impatient.get(alike, 0)
-
-    def _search(self, contender: WorkloadState, rules: CauseRules, alike: object, steps: int) -> bool:
+    def _search(self, rules: CauseRules, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
-        state = self.state
-        if not state.detailed and self._cannot_pay(contender, rules):
-            self.infeasible[alike] = None, SearchResult()
+        state, contender = self.state, rules.contender
+        if not state.detailed and self._cannot_pay(rules):
+            self.unhelped.exclude(contender)
             return False
         with_spared = self._may_take_spared(contender, self.cause)
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(rules)):
-            self._found_nothing(contender, everybody, SearchResult())
-            self._explain(contender, alike)
+            self.unhelped.searched(contender, everybody, SearchResult())
             return False
-        search = self._searching(contender, rules)
+        search = self._searching(rules)
         candidates = search.candidates
         granted = min(steps, state.budget.left)
         budget = SearchBudget(granted)
         found = search.run(budget)
         if found.pieces is None and not budget.hit and with_spared:
             with self.gatherer.everybody():
-                search = self._searching(contender, rules)
+                search = self._searching(rules)
                 found, candidates = search.run(budget), search.candidates
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and not found.carried_out:
@@ -253,16 +196,16 @@ class PreemptionPass:
         if budget.hit:
             self._exhausted(contender)
         if found.pieces is not None and self._accept(contender, found):
-            self._carry_out(contender, rules, candidates, found)
+            self._carry_out(rules, candidates, found)
             return contender.step is not None
         if budget.hit:
             return True
-        self._give_up(contender, rules, alike, search)
+        self._give_up(rules, search)
         return False
 
-    def _cannot_pay(self, contender: WorkloadState, rules: CauseRules) -> bool:
+    def _cannot_pay(self, rules: CauseRules) -> bool:
         """Whether even the least that a set could cost is more than what a contender has waited is worth."""
-        session, patience = self.session, self.state.plugins.patience
+        session, contender, patience = self.session, rules.contender, self.state.plugins.patience
         if not patience.applies(session, self.cause) or self.gatherer.asked_to_be_spared:
             return False
         if contender.step is None or not patience.holds_for(session, self.cause, contender):
@@ -275,13 +218,8 @@ class PreemptionPass:
         least = bound.least_if_paid(lambda price: too_dear(price) is not None)
         not_yet = None if least == inf else too_dear(least, falls=falls_of(session, candidates.all(), waited))
         if not_yet is not None:
-            self._put_off(contender, not_yet)
+            self.unhelped.put_off(contender, not_yet.again)
         return not_yet is not None
-
-    def _put_off(self, contender: WorkloadState, not_yet: NotYet) -> None:
-        """Note that evictions do not pay yet for a contender, and for none that stands alike and waits no longer."""
-        self.state.wake_at(not_yet.again)
-        self.impatient[self._alike(contender)] = waits_since(contender)
 
     def _may_take_spared(self, contender: WorkloadState, cause: Cause) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
@@ -296,19 +234,20 @@ class PreemptionPass:
         cause: Cause = "reschedule" if also else self.cause
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
-        found = self._alone(contender, rules, budget)
+        found = self._alone(rules, budget)
         if found.pieces is None and not budget.hit and self._may_take_spared(contender, cause):
             with self.gatherer.everybody():
-                found = self._alone(contender, rules, budget)
+                found = self._alone(rules, budget)
         return found
 
-    def _alone(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
-        return self._searching(contender, rules, alone=True).run(budget)
+    def _alone(self, rules: CauseRules, budget: SearchBudget) -> SearchResult:
+        return self._searching(rules, alone=True).run(budget)
 
-    def _searching(self, contender: WorkloadState, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
+    def _searching(self, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
         """Search for victims of one contender, among the candidates that the bounds leave."""
+        contender = rules.contender
         at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
-        prepare = partial(self._prepare, contender, rules) if at_once and not alone else None
+        prepare = partial(self._prepare, rules) if at_once and not alone else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         ask = self.state.detailed and self.gatherer.sparing and not alone  # else it has been asked already
         infeasible = partial(self.bounds.infeasible, contender, contender.step) if ask and contender.step else bool
@@ -342,7 +281,7 @@ class PreemptionPass:
             self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
         return min(found.values(), default=0), found.keys()
 
-    def _give_up(self, contender: WorkloadState, rules: CauseRules, alike: object, search: VictimSearch) -> None:
+    def _give_up(self, rules: CauseRules, search: VictimSearch) -> None:
         """Remember that a search found nothing, and say why where the reasons are read.
 
         Then contenders that the bounds exclude are searched for as well.
@@ -352,16 +291,7 @@ class PreemptionPass:
             candidates = self.gatherer.gather(rules)
             if not search.found.refusals and not search.found.closed:
                 search.tell(candidates)
-        self._found_nothing(contender, candidates, search.found)
-        self._explain(contender, alike)
-
-    def _found_nothing(self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult) -> None:
-        """Remember that a search to its end helps none that stands alike; if it found no set, whatever its wait."""
-        alike = self._alike(contender)
-        self.ends[alike] = contender.expected or inf
-        if found.pieces is None:
-            self.impatient.pop(alike, None)
-        self.infeasible[alike] = (candidates, found)
+        self.unhelped.searched(rules.contender, candidates, search.found)
 
     def _accept(self, contender: WorkloadState, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
@@ -373,7 +303,7 @@ class PreemptionPass:
         if not_yet is None:
             return True
         self.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
-        self._put_off(contender, not_yet)
+        self.unhelped.put_off(contender, not_yet.again)
         return False
 
     def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
@@ -390,16 +320,9 @@ class PreemptionPass:
             self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
         return played.follow_ups or ()
 
-    def _alike(self, contender: WorkloadState) -> object:
-        """What contenders have in common of which one cannot be helped if the other cannot."""
-        step = contender.step
-        assert step is not None
-        alone = step.shape is None or self.state.plugins.others
-        return (contender.key, step.kind) if alone else kind_of(contender, step)
-
-    def _fits_as_it_is(self, contender: WorkloadState, rules: CauseRules) -> bool:
+    def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
-        session, step = self.session, contender.step
+        session, contender, step = self.session, rules.contender, rules.contender.step
         assert step is not None
         known = step.shape is not None and step.shape.failed == session.epoch
         if known or session.settings.backfill == "easy" or held_back(session, contender, step):
@@ -414,18 +337,15 @@ class PreemptionPass:
             return False
         record(self.state, played, {}, self.cause, contender, lambda _, __: "")
         self.gatherer.leave({t.workload for t in played.placed})
-        self.infeasible.clear()
+        self.unhelped.clear()
         return True
 
-    def _carry_out(
-        self, contender: WorkloadState, rules: CauseRules, candidates: VictimCandidates, found: SearchResult
-    ) -> None:
+    def _carry_out(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> None:
         """Carry the best set out on the session, and write it into the plan."""
-        pieces = found.pieces or []
-        played = found.played
+        contender, pieces, played = rules.contender, found.pieces or [], found.played
         assert played is not None
         if played.undone is not None:
-            self._prepare(contender, rules, pieces)
+            self._prepare(rules, pieces)
             self.dry_runs.carry_out(contender, played)
         why, price = self._prepared
         considered = considered_of(candidates, found, pieces if self.state.detailed else None)
@@ -441,39 +361,14 @@ class PreemptionPass:
             self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
         self.gatherer.forget(p.workload for p in pieces)
         self.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
-        self.infeasible.clear()
+        self.unhelped.clear()
         self.dry_runs.changed.update(self.session.waiting.compact())
 
-    def _prepare(self, contender: WorkloadState, rules: CauseRules, pieces: list[Piece]) -> None:
+    def _prepare(self, rules: CauseRules, pieces: list[Piece]) -> None:
         """Note, before a set is taken, what allows it and what it costs."""
         victims: dict[int, WorkloadState] = {}
         for piece in pieces:
             victims.setdefault(piece.workload.leaf, piece.workload)
         why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
         real = [p for p in pieces if not p.fresh]
-        self._prepared = why, prices(self.state, real, self.cause, contender)
-
-    def _explain(self, contender: WorkloadState, alike: object) -> None:
-        """Say which shields stand between a contender, of whose kind none can be helped, and the room it asks for."""
-        state, (candidates, found) = self.state, self.infeasible[alike]
-        if not state.detailed:
-            untils = {r.until for _, r in (*(candidates.refused if candidates is not None else ()), *found.refusals)}
-            for until in untils:
-                state.wake_at(until)
-            return
-        if found.cut:
-            text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
-            state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))
-        refusals, reason, wake = self._shields(alike)
-        if reason is not None:
-            state.refuse(Refused(w, self.cause, contender.key, r.shield, r.until, r.message) for w, r in refusals)
-            state.obstacle(contender.key, reason)
-            state.wake_at(wake)
-
-    def _shields_before(self, alike: object) -> ShieldsBefore:
-        """Give what stands between contenders of which none can be helped, and the room that they ask for."""
-        candidates, found = self.infeasible[alike]
-        refusals = [(w.key, r) for w, r in candidates.refused] if candidates is not None else []
-        refusals += found.refusals
-        later = (r.until for _, r in refusals if r.until is not None and r.until > self.session.now)
-        return ShieldsBefore(refusals, shielded(self.cause, refusals) if refusals else None, min(later, default=None))
+        self._prepared = why, prices(self.state, real, self.cause, rules.contender)
