@@ -20,9 +20,9 @@ from tenure.engine.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.modes import mode_of
-from tenure.quota.history import QuotaHistory, QuotaTrack
 from tenure.rescheduler.memory import CAUSE
 from tenure.telemetry.events import CycleEvent, events_of
+from tenure.telemetry.quota_history import QuotaHistory, QuotaTrack
 from tenure.telemetry.samples import Sample, add_up, samples_of
 
 SECOND = 1_000_000

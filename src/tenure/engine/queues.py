@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import add, sub
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from tenure.model.queue import Queue
 Amount = tuple[int, ...]
 """An amount by row of the node table, devices counted in milli-GPU."""
 
+Place = TypeVar("Place", bound=Hashable)
 Setting = TypeVar("Setting")
 
 MOST_PAIRS = 1 << 15
@@ -250,6 +251,13 @@ class QueueTree:
                     return False
                 held = True
         return held
+
+
+def add_at(found: dict[Place, Amount], place: Place, amount: Amount) -> Amount:
+    """Add an amount to what is found at a place, if anything is; gives the sum."""
+    before = found.get(place)
+    total = found[place] = amount if before is None else tuple(map(add, before, amount))
+    return total
 
 
 def _inherited(parents: Sequence[int], own: Sequence[Setting]) -> list[Setting]:

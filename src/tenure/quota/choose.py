@@ -81,34 +81,46 @@ def choose(
     first = enforceable(queues, top, rows, {key: held for key, held in found.items() if not key[1][0]})
     problem.target = distribute(queues, top, need, share, (first, everything))
     chosen = greedy(problem, pieces, _needed_tier(problem, found, everything)) if pieces else []
-    chosen, proved = _best(problem, pieces, chosen, solve, follow)
+    chosen, proved = _QuotaSearch(problem, pieces, solve).best(chosen, follow)
     ordered = sorted(sorted(chosen, key=lambda p: p.rank), key=tier_of)
     return QuotaChoice(problem, pool, ordered, problem.remaining(problem.freed(chosen)), not proved)
 
 
-def _best(
-    problem: QuotaProblem,
-    pieces: Sequence[Piece],
-    known: list[Piece],
-    solve: Solve | None,
-    follow: Follow,
-) -> tuple[list[Piece], bool]:
-    """Give the best set, and whether it is proved: one after which nothing follows, if it leaves no more over max."""
-    cuts: list[FollowUpCut] = []
-    first, first_proved = chosen, proved = _search(problem, pieces, known, solve, cuts)
-    for _ in range(MOST_CUTS):
-        needless = _needless(problem, chosen)
-        if needless:  # it was taken for no other reason than that nothing would follow then
-            further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
-        else:
-            further = [c for c in follow([t for piece in chosen for t in piece.tasks]) if c not in cuts]
-        if not further:
-            return (first, False) if needless else (chosen, proved)
-        cuts += further
-        chosen, proved = _search(problem, pieces, known, solve, cuts)
-        if problem.worth(chosen)[0] > problem.worth(first)[0]:
-            return first, first_proved and proved
-    return first, False
+@dataclass(frozen=True, slots=True)
+class _QuotaSearch:
+    """The search for the best set among some pieces; without a solver, only as far as it can be looked through."""
+
+    problem: QuotaProblem
+    pieces: Sequence[Piece]
+    solve: Solve | None
+
+    def best(self, known: list[Piece], follow: Follow) -> tuple[list[Piece], bool]:
+        """Give the best set, and whether that is proved: nothing follows after it, if that leaves no more over max."""
+        problem, cuts = self.problem, list[FollowUpCut]()
+        first, first_proved = chosen, proved = self._found(known, cuts)
+        for _ in range(MOST_CUTS):
+            needless = _needless(problem, chosen)
+            if needless:  # it was taken for no other reason than that nothing would follow then
+                further = [cut for cut in (cut.without(needless) for cut in cuts) if cut not in cuts]
+            else:
+                further = [c for c in follow([t for piece in chosen for t in piece.tasks]) if c not in cuts]
+            if not further:
+                return (first, False) if needless else (chosen, proved)
+            cuts += further
+            chosen, proved = self._found(known, cuts)
+            if problem.worth(chosen)[0] > problem.worth(first)[0]:
+                return first, first_proved and proved
+        return first, False
+
+    def _found(self, known: list[Piece], cuts: Sequence[FollowUpCut]) -> tuple[list[Piece], bool]:
+        """Look through few pieces here, and leave many to the solver."""
+        problem, most = self.problem, self.problem.candidates.session.settings.search.max_scenarios
+        search = BranchAndBound(problem, self.pieces, known if respects(known, cuts) else [], most, cuts)
+        chosen = search.run()
+        if search.finished or self.solve is None:
+            return chosen, search.finished
+        optimum = ExactSelection(problem, self.pieces, chosen, self.solve, cuts)
+        return optimum.run(), optimum.proved
 
 
 def _needless(problem: QuotaProblem, chosen: Sequence[Piece]) -> frozenset[TaskState]:
@@ -116,23 +128,6 @@ def _needless(problem: QuotaProblem, chosen: Sequence[Piece]) -> frozenset[TaskS
     freed = problem.freed(chosen)
     spare = (u for u in chosen if problem.left({r: f - u.amount[r] for r, f in freed.items()}) <= problem.left(freed))
     return frozenset(t for piece in spare for t in piece.tasks)
-
-
-def _search(
-    problem: QuotaProblem,
-    pieces: Sequence[Piece],
-    known: list[Piece],
-    solve: Solve | None,
-    cuts: Sequence[FollowUpCut],
-) -> tuple[list[Piece], bool]:
-    """Look through few pieces here, and leave many to the solver."""
-    known = known if respects(known, cuts) else []
-    search = BranchAndBound(problem, pieces, known, problem.candidates.session.settings.search.max_scenarios, cuts)
-    chosen = search.run()
-    if search.finished or solve is None:
-        return chosen, search.finished
-    optimum = ExactSelection(problem, pieces, chosen, solve, cuts)
-    return optimum.run(), optimum.proved
 
 
 def _needed_tier(problem: QuotaProblem, found: Holdings, everything: Amounts) -> Tier:

@@ -8,7 +8,6 @@ from typing import Any
 
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.resources import MILLI_GPU
-from tenure.quota.history import QuotaTrack
 from tenure.report.figure import legend_list
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.plan_nodes import LEAVES, PROMISED, NodeView, views_of
@@ -25,6 +24,7 @@ from tenure.report.plot import num
 from tenure.report.quota_plot import quota_section
 from tenure.report.theme import COLOR_COUNT, sheet
 from tenure.report.words import count, resource_label
+from tenure.telemetry.quota_history import QuotaTrack
 
 MAX_LINES = 1000
 """Lines of a table; a plan with more is better read as JSON."""

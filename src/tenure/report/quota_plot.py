@@ -8,12 +8,12 @@ from typing import Any
 
 from tenure.model.duration import parse_time
 from tenure.model.resources import CPU, GPU, MEMORY, MILLI
-from tenure.quota.history import QuotaPoint, QuotaTrack
 from tenure.report.figure import figure
 from tenure.report.page import section
 from tenure.report.plot import WIDTH, Plot, PlotNote, grid, line, num, rect, titled
 from tenure.report.scales import Tick, nice_step, time_ticks, top_of
 from tenure.report.words import SECOND, amount, byte_size, count, duration, resource_label, short_number
+from tenure.telemetry.quota_history import QuotaPoint, QuotaTrack
 
 HEIGHT = 190
 MOST_PLOTS = 12

@@ -21,7 +21,7 @@ from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording.state import EvictionState
-from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.pieces import Piece, needed_of
 
 MOST_IN_VAIN = 1 << 12
 """Attempts in a cycle that help no contender before the search goes on in the next. Where several leaves contend, a
@@ -124,12 +124,7 @@ class RequeueAttempts:
 
     def fewer(self, contender: WorkloadState, pieces: Sequence[Piece]) -> list[Piece]:
         """Give back, the last first, every piece without which a set pays as well."""
-        kept = list(pieces)
-        for piece in reversed(pieces):
-            rest = [p for p in kept if p is not piece]
-            if rest and self.pays(contender, rest):
-                kept = rest
-        return kept
+        return needed_of(pieces, lambda fewer: self.pays(contender, fewer))
 
     def commit(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from operator import add, ge
+from operator import ge
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tenure.engine.classes import TaskClass
 from tenure.engine.memo import Memo
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.placement import has_choice
-from tenure.engine.queues import Amount
+from tenure.engine.queues import Amount, add_at
 from tenure.engine.session import Session
 from tenure.engine.slots import fitting
 from tenure.engine.workloads import START, Demand, Shape
@@ -153,7 +153,7 @@ def freed_by(pieces: Iterable[Piece]) -> dict[int, Amount]:
     freed: dict[int, Amount] = {}
     for piece in pieces:
         for node, amounts in piece.frees:
-            freed[node] = tuple(map(add, freed[node], amounts)) if node in freed else amounts
+            add_at(freed, node, amounts)
     return freed
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.memo import Memo
-from tenure.engine.queues import Amount, QueueTree
+from tenure.engine.queues import Amount, QueueTree, add_at
 from tenure.engine.session import Session
 from tenure.engine.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -179,8 +179,7 @@ class VictimBounds:
         rules = ReclaimRules(self.session, self.shares, contender)
         held: dict[int, Amount] = {}
         for piece in dict.fromkeys(pieces):
-            queue = rules.meeting(piece.workload.leaf)[1]
-            held[queue] = tuple(map(add, held[queue], piece.amount)) if queue in held else piece.amount
+            add_at(held, rules.meeting(piece.workload.leaf)[1], piece.amount)
         groups = VictimBranches(self.queues, contender.leaf, self._sides(rules, held))
 
         def exceeds(pieces: Sequence[Piece]) -> bool:
@@ -192,11 +191,7 @@ class VictimBounds:
                 if group is None:
                     return True
                 side, own = group
-                before, remaining = of_leaf.get(leaf), of_side.get(side.queue)
-                here = of_leaf[leaf] = piece.amount if before is None else tuple(map(add, before, piece.amount))
-                there = of_side[side.queue] = (
-                    piece.amount if remaining is None else tuple(map(add, remaining, piece.amount))
-                )
+                here, there = add_at(of_leaf, leaf, piece.amount), add_at(of_side, side.queue, piece.amount)
                 if any(map(gt, here, own)) or any(map(gt, there, side.cap)):
                     return True
             return False

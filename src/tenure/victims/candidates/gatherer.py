@@ -296,13 +296,10 @@ class CandidateGatherer:
         return victim.key not in self.barred
 
     def _shielded(self, rules: CauseRules, victim: WorkloadState) -> Refusal | None:
-        if self._is_fresh(victim):
+        """Refuse a victim that a shield holds; none looks at what was placed as a whole in this cycle."""
+        if self.fresh and all(t in self.fresh for t in victim.tasks if t.node >= 0):
             return None
         return self.plugins.filter(self.session, rules.cause, rules.contender, victim)
-
-    def _is_fresh(self, victim: WorkloadState) -> bool:
-        """Whether all that it runs was placed in this cycle, which a shield does not look at."""
-        return bool(self.fresh) and all(t in self.fresh for t in victim.tasks if t.node >= 0)
 
     def _pieces_of(self, victim: WorkloadState, *, core: bool, singly: bool) -> list[Piece]:
         """Give the pieces of a workload, or its tasks one by one."""

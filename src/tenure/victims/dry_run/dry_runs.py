@@ -28,11 +28,8 @@ from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.dry_run.first_served import FirstServed
 from tenure.victims.dry_run.joint_placement import JointPlacement
-from tenure.victims.rules.causes import CauseRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import CauseRules, PreemptRules, ReclaimEligibility, Taken
 from tenure.victims.rules.pieces import Piece, held
-
-Taken = tuple[Piece, Sequence[TaskState], bool]
-"""Part of a piece that goes at once, and whether it is a core."""
 
 NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
 
@@ -255,7 +252,7 @@ class DryRuns:
             return refusal
         staying: frozenset[TaskState] = frozenset()
         while True:
-            play = _Play(rules, pieces, staying, AcceptedSet(list(pieces), [], growth=_grows(contender)), brief=brief)
+            play = _Play(rules, pieces, staying, AcceptedSet(list(pieces), []), brief=brief)
             with self.session.scenario() as scenario:
                 self.session.new_epoch()
                 result = self._play(play, start)
@@ -314,6 +311,7 @@ class DryRuns:
         session, rules, contender, victims, result = self.session, play.rules, play.contender, play.victims, play.result
         step = contender.step
         assert step is not None
+        result.growth = step.kind == GROW
         if rules.cause == "requeue" and session.settings.requeue.contenders == "any":
             for victim in victims:  # where equals take turns, who gives way stands behind those that wait
                 session.journal.set(victim, "queued_at", session.now)
@@ -387,23 +385,15 @@ class DryRuns:
         return self._before
 
     def _ask(self, play: _Play, stages: Sequence[Taken]) -> Refusal | None:
-        """Ask the rules about every piece in turn, surplus before cores, as the queues stand then.
+        """Ask the rules about every piece in turn, surplus before cores, and about the set.
 
-        Rules look at queues alone, so only these are changed here, which costs little: most sets end here. Surplus that
-        holds nothing of what is asked for is no part of its own where all of its workload goes.
+        Rules look at queues alone, so only these are changed here, which costs little: most sets end here.
         """
-        session, rules, along = self.session, play.rules, dict[WorkloadState, list[TaskState]]()
-        with session.scenario():
-            for piece, tasks, core in stages:
-                workload = piece.workload
-                if piece.whole and not core and rules.goes_along(held(session, tasks)):
-                    along.setdefault(workload, []).extend(tasks)
-                    continue
-                amount = held(session, [*tasks, *along.get(workload, ())] if core else tasks)
-                refusal = rules.may_take(workload, amount, core=core, owed=play.owed)
-                if refusal is not None:
-                    return refusal._replace(about=workload.key)
-                session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+        rules = play.rules
+        with self.session.scenario():
+            refused = rules.take(stages, play.owed)
+            if refused is not None:
+                return refused[1]._replace(about=refused[0].key)
             refusal = rules.exchange(play.victims)
             if refusal is None and (play.brief or rules.cause == "requeue") and rules.cause != "consolidate":
                 pieces = list(dict.fromkeys(piece for piece, _, _ in stages))
@@ -489,8 +479,3 @@ class DryRuns:
             for task in got:
                 session.withdraw(task)
             return back.exchange([contender]) is None
-
-
-def _grows(contender: WorkloadState) -> bool:
-    """Whether a contender asks for no more than another task of its surplus."""
-    return contender.step is not None and contender.step.kind == GROW

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import sub
 from typing import ClassVar
 
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRules
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.shields.short import below_core
+from tenure.victims.rules.pieces import Piece, held
 
 PRIORITY = "priority"
 
 Inside = Callable[[int], Amount]
+
+Taken = tuple[Piece, Sequence[TaskState], bool]
+"""Part of a piece that goes at once, and whether it is a core."""
 
 
 class CauseRules(ABC):
@@ -56,7 +60,7 @@ class CauseRules(ABC):
         core: bool,  # noqa: ARG002
         owed: list[Owed] | None = None,  # noqa: ARG002
     ) -> Refusal | None:
-        """Refuse one piece; what it leaves a guarantee short of is added to ``owed``."""
+        """Refuse one piece; with ``owed``, a core may go below a guarantee, which is added to that list."""
         return None
 
     def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
@@ -77,6 +81,24 @@ class CauseRules(ABC):
         ``inside`` says what could be taken from below a queue in all.
         """
         return -1
+
+    def take(self, stages: Iterable[Taken], owed: list[Owed]) -> tuple[WorkloadState, Refusal] | None:
+        """Ask about every stage in turn, as the queues stand then, and take it off them; gives the first refusal.
+
+        Surplus that holds nothing of what is asked for is no part of its own where all of its workload goes.
+        """
+        session, along = self.session, dict[WorkloadState, list[TaskState]]()
+        for piece, tasks, core in stages:
+            workload = piece.workload
+            if piece.whole and not core and self.goes_along(held(session, tasks)):
+                along.setdefault(workload, []).extend(tasks)
+                continue
+            amount = held(session, [*tasks, *along.get(workload, ())] if core else tasks)
+            refusal = self.may_take(workload, amount, core=core, owed=owed)
+            if refusal is not None:
+                return workload, refusal
+            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
+        return None
 
     @abstractmethod
     def why(self, victim: WorkloadState) -> str:

@@ -5,12 +5,12 @@ Of a surplus subgroup, what is below its own minimum goes together as well. Taki
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import add, attrgetter
 
 from tenure.engine.memo import Memo
-from tenure.engine.queues import Amount
+from tenure.engine.queues import Amount, add_at
 from tenure.engine.session import Session
 from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
@@ -134,6 +134,18 @@ def _pieces_of(session: Session, workload: WorkloadState, fresh: frozenset[TaskS
     return found
 
 
+def needed_of(
+    pieces: Sequence[Piece], enough: Callable[[list[Piece]], bool], order: Iterable[Piece] | None = None
+) -> list[Piece]:
+    """Give pieces back, the last first or in some ``order``, as long as those that are left are ``enough``."""
+    kept = list(pieces)
+    for piece in reversed(pieces) if order is None else order:
+        fewer = [p for p in kept if p is not piece]
+        if fewer and enough(fewer):
+            kept = fewer
+    return kept
+
+
 def core_of(workload: WorkloadState) -> list[TaskState]:
     """Give what a workload runs and cannot do without one by one: all but its surplus tasks."""
     surplus = _beyond_core(workload.root)[0]
@@ -249,6 +261,5 @@ def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Amo
     nodes = session.nodes
     found: dict[int, Amount] = {}
     for task in tasks:
-        frees, known = task.cls.frees(task.node, task.devices, nodes), found.get(task.node)
-        found[task.node] = frees if known is None else tuple(map(add, known, frees))
+        add_at(found, task.node, task.cls.frees(task.node, task.devices, nodes))
     return tuple(sorted(found.items()))

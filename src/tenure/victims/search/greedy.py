@@ -13,11 +13,10 @@ from operator import add, sub
 
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import TaskState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece, held
+from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.rules.set_order import Key, key_of
 from tenure.victims.search.search_scope import SearchScope
 
@@ -185,14 +184,11 @@ class GreedySets:
         return None
 
     def _needed(self, node: int, pieces: list[Piece], target: int) -> list[Piece]:
-        kept = list(pieces)
+        """Give what room needs of pieces of which the last is needed."""
         if self._alike(node, pieces):
-            return kept
-        for piece in reversed(pieces[:-1]):
-            fewer = [p for p in kept if p is not piece]
-            if self.tally.slots(node, _sum(fewer, node)) >= target:
-                kept = fewer
-        return kept
+            return list(pieces)
+        order = reversed(pieces[:-1])
+        return needed_of(pieces, lambda fewer: self.tally.slots(node, _sum(fewer, node)) >= target, order)
 
     def _alike(self, node: int, pieces: list[Piece]) -> bool:
         """Whether all free the same on a node: then none of them can be spared, because the last was needed."""
@@ -253,25 +249,11 @@ class GreedySets:
                 self._coming.add([*again, *beyond])
 
     def _ask(self, piece: Piece) -> Refusal | None:
-        """Ask the rules about each stage, and take it off the queues.
-
-        Surplus that holds nothing of what is asked for is no part of its own where all of the workload goes.
-        """
-        session, workload, along = self.session, piece.workload, list[TaskState]()
-        gone = {t for p in self.pool.of(workload) if p in self.tally.chosen for t in p.tasks}
-        for stage, core in piece.stages:
-            tasks = [t for t in stage if t not in gone]
-            if not tasks:
-                continue
-            if piece.whole and not core and self.rules.goes_along(held(session, tasks)):
-                along += tasks
-                continue
-            amount = held(session, [*tasks, *along] if core else tasks)
-            refusal = self.rules.may_take(workload, amount, core=core, owed=[])
-            if refusal is not None:
-                return refusal
-            session.queues.release(workload.leaf, amount, fixed=workload.fixed)
-        return None
+        """Ask the rules about each stage of which not all was chosen before, and take it off the queues."""
+        gone = {t for p in self.pool.of(piece.workload) if p in self.tally.chosen for t in p.tasks}
+        stages = ((piece, [t for t in stage if t not in gone], core) for stage, core in piece.stages)
+        refused = self.rules.take((stage for stage in stages if stage[1]), [])
+        return None if refused is None else refused[1]
 
     def _cut(self) -> list[Piece]:
         """Give back what room does not need."""
@@ -304,8 +286,4 @@ def prefix(need: RoomDemand, pieces: Iterable[Piece]) -> list[Piece] | None:
             break
     else:
         return None
-    for piece in list(reversed(chosen)):
-        fewer = [p for p in chosen if p is not piece]
-        if fewer and need.met(fewer):
-            chosen = fewer
-    return chosen
+    return needed_of(chosen, need.met)

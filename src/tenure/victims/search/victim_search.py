@@ -17,7 +17,7 @@ from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run.dry_runs import NO_ROOM, AcceptedSet, DryRuns, to_the_end
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.exact import MOST_AROUND, ExactSets
 from tenure.victims.search.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.search.search_scope import SearchScope
@@ -216,13 +216,8 @@ class VictimSearch:
 
     def _reprieve(self, pieces: list[Piece], budget: SearchBudget) -> list[Piece]:
         """Give back, the dearest first, every victim without which the set pays as well."""
-        kept = list(pieces)
-        for piece in reversed(sorted_pieces(pieces)):
-            fewer = [p for p in kept if p is not piece]
-            if not fewer or not self.need.met(fewer):
-                continue
-            if not budget.spend():
-                break
-            if isinstance(self.trials.play(fewer), AcceptedSet):
-                kept = fewer
-        return kept
+
+        def pays(fewer: list[Piece]) -> bool:
+            return self.need.met(fewer) and budget.spend() and isinstance(self.trials.play(fewer), AcceptedSet)
+
+        return needed_of(pieces, pays, reversed(sorted_pieces(pieces)))
