@@ -17,7 +17,6 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import QuotaPreemptionSettings
 from tenure.quota.choose import choose
-from tenure.quota.follow_up_cuts import no_follow_ups
 from tenure.quota.problem import QuotaSelection
 from tenure.quota.rounds import QuotaRound
 
@@ -27,7 +26,7 @@ GPU = "nvidia.com/gpu"
 
 def chosen(made, name):
     """Give what is chosen of one queue, and the round that chose it, without carrying it out."""
-    this = QuotaRound(Scheduler(session_of(made)).context.evicting(), None, no_follow_ups)
+    this = QuotaRound(Scheduler(session_of(made)).context.evicting(), None, lambda _: ())
     number = this.queues.index[name]
     never = made.settings.quota_preemption.overshoot == "never"
     choice = choose(this.candidates, number, this._need(number), this.shares, never=never)

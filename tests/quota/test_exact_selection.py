@@ -23,7 +23,7 @@ from tenure.quota import branch_and_bound
 from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import choose
 from tenure.quota.exact_selection import LinearProgram
-from tenure.quota.follow_up_cuts import FollowUpCut, no_follow_ups, respects
+from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.rescheduler.memory import MoveMemory
 from tenure.shields.plugins import EvictionPlugins
 
@@ -36,7 +36,7 @@ def solve():
     context.rescheduling.solver.close()
 
 
-def chosen(cluster, name, *, solve=None, by_solver=False, follow=no_follow_ups):
+def chosen(cluster, name, *, solve=None, by_solver=False, follow=lambda _: ()):
     """What is chosen of one queue, by one way or the other."""
     session = session_of(cluster)
     session.now = cluster.now

@@ -45,7 +45,7 @@ def unbounded(monkeypatch):
 
 
 def module_in_order(session, shares, classes):
-    from tenure.requeue.classes import in_order  # noqa: PLC0415  beside its only use
+    from tenure.requeue.pending_index import in_order  # noqa: PLC0415  beside its only use
 
     return in_order(session, shares, classes)
 

@@ -37,6 +37,7 @@ class _Option:
     binding: Binding
     last: int
     levels: Levels
+    leaf_priority: int
     cost: int
 
 
@@ -45,7 +46,6 @@ class _Item:
     """A decision; its first option is to take nothing."""
 
     leaf: int
-    leaf_priority: int
     tier: tuple[bool, int]
     options: tuple[_Option, ...]
 
@@ -119,11 +119,6 @@ class BranchAndBound:
             self._try(number, item, option, state)
 
     def _try(self, number: int, item: _Item, option: _Option, state: _State) -> None:
-        if not option.pieces:
-            self._chosen.append(option)
-            self._decide(number + 1, state)
-            self._chosen.pop()
-            return
         problem = self.problem
         freed = {row: state.freed[row] + option.amount[row] for row in problem.rows}
         if problem.never and any(freed[row] > most for row, most in problem.need.items()):
@@ -138,7 +133,7 @@ class BranchAndBound:
                 freed,
                 state.levels + option.levels,
                 state.last + option.last,
-                max(state.leaf_priority, item.leaf_priority),
+                max(state.leaf_priority, option.leaf_priority),
                 state.cost + option.cost,
             ),
         )
@@ -242,7 +237,7 @@ def _combinations(
 def _item(problem: QuotaProblem, pieces: Sequence[Piece], choices: Sequence[tuple[Piece, ...]]) -> _Item:
     options = tuple(_option(problem, choice) for choice in choices)
     tier = max(map(tier_of, pieces))
-    return _Item(pieces[0].workload.leaf, problem.leaf_priority(pieces[0]), tier, options)
+    return _Item(pieces[0].workload.leaf, tier, options)
 
 
 def _option(problem: QuotaProblem, pieces: tuple[Piece, ...]) -> _Option:
@@ -251,7 +246,9 @@ def _option(problem: QuotaProblem, pieces: tuple[Piece, ...]) -> _Option:
     cost = sum(p.cost for p in pieces)
     tasks = (task for piece in pieces for task in piece.tasks)
     binding = problem.binding(pieces[0].workload.leaf, amount, tasks) if pieces else ()
-    return _Option(pieces, amount, binding, sum(p.spared for p in pieces), problem.levels(pieces), cost)
+    leaf_priority = max(map(problem.leaf_priority, pieces), default=NO_QUEUE)
+    last, levels = sum(p.spared for p in pieces), problem.levels(pieces)
+    return _Option(pieces, amount, binding, last, levels, leaf_priority, cost)
 
 
 def _has_several_groups(pieces: Sequence[Piece]) -> bool:

@@ -11,7 +11,7 @@ from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, hol
 from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of
 from tenure.quota.exact_selection import ExactSelection, Solve
-from tenure.quota.follow_up_cuts import Follow, FollowUpCut, no_follow_ups, respects
+from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
 from tenure.victims.rules.pieces import Piece
@@ -47,7 +47,7 @@ def choose(
     *,
     never: bool,
     solve: Solve | None = None,
-    follow: Follow = no_follow_ups,
+    follow: Follow = lambda _: (),
 ) -> QuotaChoice:
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 

@@ -16,11 +16,6 @@ Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]
 """Says of tasks that would be evicted what would follow; nothing where nothing does."""
 
 
-def no_follow_ups(_: Sequence[TaskState]) -> Sequence[FollowUpCut]:
-    """Say that nothing follows."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class FollowUpCut:
     """For ``victim``, one of the set, ``evicts`` would be evicted next."""

@@ -12,9 +12,9 @@ from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import PlacedThisCycle, RequeueCandidate
-from tenure.requeue.classes import ContenderClass
 from tenure.requeue.commit import RequeueCommits
 from tenure.requeue.memory import SearchPosition
+from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tenure.engine.workloads import WorkloadState
 from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
-from tenure.requeue.classes import ContenderClass
 from tenure.requeue.memory import SearchPosition
+from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.prefilter import CandidatePrefilter
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet

@@ -6,28 +6,66 @@ So a cycle in which little happened does not have to look at a backlog of thousa
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from tenure.engine.order import QueueOrder
+from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import Demand, WorkloadState
+from tenure.fairness.current import CurrentShares
 from tenure.shields.delay import delay
 from tenure.victims.bounds.room_demand import RoomDemand
 
-Alike = tuple[int, int, bool, Hashable]
-"""What contenders of one class share: leaf, priority, whether they are not preemptible, and the shape of their step."""
+
+class Alike(NamedTuple):
+    """What contenders of one class share; ``fixed``: they are not preemptible, ``shape``: that of their next step."""
+
+    leaf: int
+    priority: int
+    fixed: bool
+    shape: Hashable
 
 
-class PendingClass:
-    """The pending workloads of one class, in order; ``possible``: an empty cluster would have room for their demand."""
+@dataclass(slots=True, eq=False)
+class ContenderClass:
+    """Contenders of which one gets a candidate's place if and only if another would in its stead.
 
-    __slots__ = ("alike", "entries", "possible", "step")
+    ``step`` is what one of them asks for; ``possible``: an empty cluster would have room for it. Those of ``entries``
+    from ``place`` on still wait, in order, but for those ``barred``, for which nothing is evicted yet.
+    """
 
-    def __init__(self, alike: Alike, step: Demand, *, possible: bool) -> None:
-        self.alike = alike
-        self.step = step
-        self.possible = possible
-        self.entries: list[Entry] = []
+    alike: Alike
+    step: Demand
+    possible: bool
+    entries: list[Entry] = field(default_factory=list)
+    barred: Collection[WorkloadState] = ()
+    place: int = 0
+
+    @property
+    def amount(self) -> Amount:
+        """What their next step asks for, by row of the queues."""
+        return self.step.amount
+
+    def first(self) -> WorkloadState | None:
+        """Give the first that still waits."""
+        entries = self.entries
+        while self.place < len(entries):
+            workload: WorkloadState = entries[self.place][-1]
+            if workload not in self.barred:
+                return workload
+            self.place += 1
+        return None
+
+    def pass_first(self) -> None:
+        """The first waits no longer."""
+        self.place += 1
+
+    def has(self, key: str) -> bool:
+        """Whether a workload of that name still waits here."""
+        return any(e[-1].key == key and e[-1] not in self.barred for e in self.entries[self.place :])
 
 
 class PendingIndex:
@@ -35,8 +73,8 @@ class PendingIndex:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._classes: dict[Alike, PendingClass] = {}
-        self._place: dict[WorkloadState, tuple[PendingClass, Entry]] = {}
+        self._classes: dict[Alike, ContenderClass] = {}
+        self._place: dict[WorkloadState, tuple[ContenderClass, Entry]] = {}
         self._delayed: set[WorkloadState] = set()
         self._possible: dict[Hashable, bool] = {}
         self._touched: set[WorkloadState] = set(session.waiting.all())
@@ -55,10 +93,10 @@ class PendingIndex:
         """Give the number of workloads that wait, by leaf that has any."""
         found: dict[int, int] = {}
         for cls in self.classes():
-            found[cls.alike[0]] = found.get(cls.alike[0], 0) + len(cls.entries)
+            found[cls.alike.leaf] = found.get(cls.alike.leaf, 0) + len(cls.entries)
         return found
 
-    def classes(self) -> Collection[PendingClass]:
+    def classes(self) -> Collection[ContenderClass]:
         """Give all workloads that wait at present."""
         self.catch_up()
         return self._classes.values()
@@ -93,10 +131,10 @@ class PendingIndex:
         assert step is not None
         assert entry is not None
         shape = shape_of(state, step)
-        alike = state.leaf, state.priority, state.fixed, shape
+        alike = Alike(state.leaf, state.priority, state.fixed, shape)
         cls = self._classes.get(alike)
         if cls is None:
-            cls = self._classes[alike] = PendingClass(alike, step, possible=self._ever(shape, step))
+            cls = self._classes[alike] = ContenderClass(alike, step, self._ever(shape, step))
         insort(cls.entries, entry)
         self._place[state] = cls, entry
         if delay(self.session, state) is not None:
@@ -125,3 +163,30 @@ class PendingIndex:
 def shape_of(state: WorkloadState, step: Demand) -> Hashable:
     """Give what steps have in common that fit or fail alike; a step without a shape is like no other."""
     return (state.key if step.shape is None else step.shape), step.kind
+
+
+def gather(session: Session, pending_index: PendingIndex, barred: Collection[WorkloadState]) -> list[ContenderClass]:
+    """Put pending workloads that an eviction can help into classes; nothing is evicted for those ``barred``."""
+    found = []
+    for cls in pending_index.classes():
+        leaf, _, fixed, _ = cls.alike
+        if not cls.possible or (fixed and session.queues.beyond_guaranteed(leaf, cls.amount) is not None):
+            continue
+        cls.barred, cls.place = barred, 0
+        if cls.first() is not None:
+            found.append(cls)
+    return found
+
+
+def in_order(session: Session, shares: CurrentShares, classes: Sequence[ContenderClass]) -> list[ContenderClass]:
+    """Put classes into the order in which their first members would be served."""
+    if len(classes) < 2:  # noqa: PLR2004  nothing to compare
+        return list(classes)
+    first = {cls.first(): cls for cls in classes}
+    order = QueueOrder(session, shares, lambda workload, _: workload not in first)
+    found: list[ContenderClass] = []
+    while len(found) < len(first) and (workload := order.next()) is not None:
+        if workload in first:
+            found.append(first[workload])
+        order.pass_over(workload)
+    return found

@@ -16,7 +16,7 @@ from tenure.engine.order import Key, queue_key
 from tenure.engine.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import CandidateKind, RequeueCandidate
-from tenure.requeue.classes import ContenderClass
+from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.room import Mask
 
 LAST_NAME = "\U0010ffff"
@@ -52,7 +52,7 @@ class Precedence:
     def _rank(self) -> None:
         """Put the keys of all queues that may be compared into one order."""
         path = self.session.queues.path
-        theirs = sorted({(queue, cls.amount) for cls in self.contenders for queue in path[cls.leaf]})
+        theirs = sorted({(queue, cls.amount) for cls in self.contenders for queue in path[cls.alike.leaf]})
         keys = [queue_key(self.session, self.shares, queue, amount) for queue, amount in theirs]
         for kind in self.kinds:
             keys += self._keys_without(kind)
@@ -89,12 +89,12 @@ class Precedence:
         everywhere = np.arange(len(self.kinds))
         found = {}
         for cls in self.contenders:
-            own = [self._rank_of[queue, cls.amount] for queue in path[cls.leaf]]
-            mine, my_ranks = self._paths([cls.leaf], [own], depth, OTHER)
+            own = [self._rank_of[queue, cls.amount] for queue in path[cls.alike.leaf]]
+            mine, my_ranks = self._paths([cls.alike.leaf], [own], depth, OTHER)
             fork = (mine[0] != kinds).argmax(axis=1)
             row = my_ranks[0][fork] < ranks[everywhere, fork]
-            same = cls.priority >= priority_of if self.equals else cls.priority > priority_of
-            found[cls] = np.where(leaf_of == cls.leaf, same, row)
+            same = cls.alike.priority >= priority_of if self.equals else cls.alike.priority > priority_of
+            found[cls] = np.where(leaf_of == cls.alike.leaf, same, row)
         return found
 
     def _paths(self, leaves: Sequence[int], ranks: Sequence[Sequence[int]], depth: int, fill: int) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ import numpy as np
 from tenure.engine.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import RequeueCandidate
-from tenure.requeue.classes import ContenderClass, in_order
+from tenure.requeue.pending_index import ContenderClass, in_order
 from tenure.requeue.precedence import Precedence
 from tenure.requeue.room import CandidateRoom, Mask
 from tenure.victims.bounds.room_demand import RoomDemand
@@ -57,7 +57,7 @@ class CandidatePrefilter:
         self._needs: dict[Hashable, RoomDemand] = {}
         self._by_room: dict[tuple[Hashable, bool], Mask] = {}
         self._helps: dict[Hashable, Mask] = {}
-        self._limits = {cls: session.queues.over_max(cls.leaf, cls.amount) for cls in contenders}
+        self._limits = {cls: session.queues.over_max(cls.alike.leaf, cls.amount) for cls in contenders}
         self.classes = in_order(session, shares, [cls for cls in contenders if self._is_hopeful(cls)])
 
     @cached_property
@@ -72,9 +72,9 @@ class CandidatePrefilter:
 
     def need(self, cls: ContenderClass) -> RoomDemand:
         """What a class asks for, as room was."""
-        found = self._needs.get(cls.shape)
+        found = self._needs.get(cls.alike.shape)
         if found is None:
-            found = self._needs[cls.shape] = RoomDemand(self.session, cls.step)
+            found = self._needs[cls.alike.shape] = RoomDemand(self.session, cls.step)
         return found
 
     def alone(self) -> list[CandidateMatch]:
@@ -93,7 +93,7 @@ class CandidatePrefilter:
     def _enough(self, cls: ContenderClass) -> Mask:
         """Candidates that make room, or, where a maximum holds the class back, that stand below it."""
         limit = self._limits[cls]
-        key = cls.shape, limit is None
+        key = cls.alike.shape, limit is None
         found = self._by_room.get(key)
         if found is None:
             found = self._by_room[key] = self.room.enough(self.need(cls), useful=limit is None)
@@ -108,11 +108,11 @@ class CandidatePrefilter:
         """Candidates that could be part of a set for a class, in order; none if no set could be enough."""
         mask = self._deserving(cls)
         if self._limits[cls] is None:
-            helps = self._helps.get(cls.shape)
+            helps = self._helps.get(cls.alike.shape)
             if helps is None:
                 need = self.need(cls)
                 helps = self.room.helps(need) if self.room.most(need, self.most) else np.zeros(len(mask), bool)
-                self._helps[cls.shape] = helps
+                self._helps[cls.alike.shape] = helps
             mask = mask & helps
         if mask.sum() < 2:  # noqa: PLR2004  a set of one was tried before
             return []

@@ -16,10 +16,9 @@ from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
-from tenure.requeue.classes import ContenderClass, gather
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.multi_victim_search import MultiVictimSearch
-from tenure.requeue.pending_index import PendingIndex
+from tenure.requeue.pending_index import ContenderClass, PendingIndex, gather
 from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
 from tenure.requeue.rules import DESERVING
 from tenure.victims.recording.state import EvictionState

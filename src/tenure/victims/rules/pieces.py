@@ -208,46 +208,21 @@ def _piece(
     is_fresh = not ran
     price, growth = (0, 0) if is_fresh else (price_of_all(session, ran), growth_of_all(session, ran))
     age = -(workload.created_at if workload.started_at is None else workload.started_at)
-    rank = _rank(session, workload, tasks, price, age, whole=whole, ran=len(ran))
+    stage = stage_two(session.settings, price, age)
+    names = age, -workload.created_at, -tasks[-1].index, workload.key
+    rank = (workload.priority, *stage, whole, len(ran), *names)
     level = session.queues.queues[workload.leaf].priority
     amount = held(session, tasks)
     ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
     asked = count_spared(session, ran) if workload.sparing else 0
-    floor = _floor(session, level, rank, asked)
+    by_cost = session.settings.victims == "cost"
+    floor: Rank = (asked, level, stage[0] if by_cost else stage[:1])
     if is_fresh:
-        floor = (0, -(1 << 40), 0 if session.settings.victims == "cost" else ())
+        floor = (0, -(1 << 40), 0 if by_cost else ())
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, growth, age,
         level, amount, ran_amount, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
-
-
-def _rank(
-    session: Session,
-    workload: WorkloadState,
-    tasks: Sequence[TaskState],
-    price: int,
-    age: int,
-    *,
-    whole: bool,
-    ran: int,
-) -> Rank:
-    """Give the place of a piece in the order of its queue; ``ran``: how many of its tasks ran before this cycle."""
-    return (
-        workload.priority,
-        *stage_two(session.settings, price, age),
-        whole,
-        ran,
-        age,
-        -workload.created_at,
-        -tasks[-1].index,
-        workload.key,
-    )
-
-
-def _floor(session: Session, level: int, rank: Rank, asked: int) -> Rank:
-    """Give the floor of what runs: how much of it asked to be spared; its price, or its age where that comes first."""
-    return asked, level, rank[1] if session.settings.victims == "cost" else (rank[1],)
 
 
 def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:

@@ -19,14 +19,13 @@ from tenure.victims.rules.pieces import Piece
 
 
 class SearchScope:
-    """The scope of one search: here everything is open, and stays so. ``others`` need room before the contender."""
+    """The scope of one search: here everything is open, and stays so.
+
+    ``others`` need room before the contender; ``shut``: nothing is open to begin with.
+    """
 
     others = 0
-
-    @property
-    def shut(self) -> bool:
-        """Whether nothing is open to begin with."""
-        return False
+    shut = False
 
     def allows(self, piece: Piece) -> bool:  # noqa: ARG002
         """Whether a piece can be part of a set at all."""
@@ -94,17 +93,13 @@ class GrowingScope(ReclaimScope):
         self.path = bounds.queues.path
         self.index = bounds.queues.index
         self.first = frozenset(first)
+        self.shut = not first
         self.begin()
 
     @property
     def leaves(self) -> list[int]:
         """The leaves that are open at first."""
         return [leaf for side in self.groups.sides if side.queue in self.first for leaf in side.below.leaves]
-
-    @property
-    def shut(self) -> bool:
-        """Whether no side is open at first."""
-        return not self.first
 
     def begin(self) -> None:
         """Let the first sides be open, and no others."""
