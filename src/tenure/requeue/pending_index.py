@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenure.engine.order import QueueOrder
-from tenure.engine.queues import Amount
 from tenure.engine.session import Session
 from tenure.engine.waiting import Entry
 from tenure.engine.workloads import Demand, WorkloadState
@@ -43,11 +42,6 @@ class ContenderClass:
     entries: list[Entry] = field(default_factory=list)
     barred: Collection[WorkloadState] = ()
     place: int = 0
-
-    @property
-    def amount(self) -> Amount:
-        """What their next step asks for, by row of the queues."""
-        return self.step.amount
 
     def first(self) -> WorkloadState | None:
         """Give the first that still waits."""
@@ -170,7 +164,7 @@ def gather(session: Session, pending_index: PendingIndex, barred: Collection[Wor
     found = []
     for cls in pending_index.classes():
         leaf, _, fixed, _ = cls.alike
-        if not cls.possible or (fixed and session.queues.beyond_guaranteed(leaf, cls.amount) is not None):
+        if not cls.possible or (fixed and session.queues.beyond_guaranteed(leaf, cls.step.amount) is not None):
             continue
         cls.barred, cls.place = barred, 0
         if cls.first() is not None:

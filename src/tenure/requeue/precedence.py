@@ -52,7 +52,7 @@ class Precedence:
     def _rank(self) -> None:
         """Put the keys of all queues that may be compared into one order."""
         path = self.session.queues.path
-        theirs = sorted({(queue, cls.amount) for cls in self.contenders for queue in path[cls.alike.leaf]})
+        theirs = sorted({(queue, cls.step.amount) for cls in self.contenders for queue in path[cls.alike.leaf]})
         keys = [queue_key(self.session, self.shares, queue, amount) for queue, amount in theirs]
         for kind in self.kinds:
             keys += self._keys_without(kind)
@@ -89,7 +89,7 @@ class Precedence:
         everywhere = np.arange(len(self.kinds))
         found = {}
         for cls in self.contenders:
-            own = [self._rank_of[queue, cls.amount] for queue in path[cls.alike.leaf]]
+            own = [self._rank_of[queue, cls.step.amount] for queue in path[cls.alike.leaf]]
             mine, my_ranks = self._paths([cls.alike.leaf], [own], depth, OTHER)
             fork = (mine[0] != kinds).argmax(axis=1)
             row = my_ranks[0][fork] < ranks[everywhere, fork]

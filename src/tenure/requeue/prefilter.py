@@ -57,7 +57,7 @@ class CandidatePrefilter:
         self._needs: dict[Hashable, RoomDemand] = {}
         self._by_room: dict[tuple[Hashable, bool], Mask] = {}
         self._helps: dict[Hashable, Mask] = {}
-        self._limits = {cls: session.queues.over_max(cls.alike.leaf, cls.amount) for cls in contenders}
+        self._limits = {cls: session.queues.over_max(cls.alike.leaf, cls.step.amount) for cls in contenders}
         self.classes = in_order(session, shares, [cls for cls in contenders if self._is_hopeful(cls)])
 
     @cached_property

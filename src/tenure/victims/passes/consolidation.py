@@ -78,20 +78,18 @@ class ConsolidationPass(PreemptionPass):
 
     # -- what is found ----------------------------------------------------------------------------------------------
 
-    def _accept(self, contender: WorkloadState, found: SearchResult) -> bool:
+    def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
-        for rules in self._alternatives(contender):
-            if rules.contender_may() is not None:
+        for others in self._alternatives(rules.contender):
+            if others.contender_may() is not None:
                 continue
-            others = self.gatherer.gather(rules)
-            instead = VictimSearch(self.dry_runs, rules, others).run(self.state.budget)
-            other = instead.pieces
-            if other is not None and self._price(contender, instead, rules.cause) < self._price(contender, found):
-                names = ", ".join(dict.fromkeys(p.workload.key for p in other))
-                text = f"moving others for it would cost more than {rules.cause} from {names}, so nothing is moved"
-                self.state.obstacle(contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
+            instead = VictimSearch(self.dry_runs, others, self.gatherer.gather(others)).run(self.state.budget)
+            if instead.pieces is not None and self._price(others, instead) < self._price(rules, found):
+                names = ", ".join(dict.fromkeys(p.workload.key for p in instead.pieces))
+                text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"
+                self.state.obstacle(rules.contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
                 return False
-        return super()._accept(contender, found)
+        return super()._accept(rules, found)
 
     def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
         actions = enabled_for(self.session.settings, self.cause)

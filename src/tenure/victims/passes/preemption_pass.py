@@ -181,22 +181,17 @@ class PreemptionPass:
         if state.detailed and not with_spared and not (everybody := self.gatherer.gather(rules)):
             self.unhelped.searched(contender, everybody, SearchResult())
             return False
-        search = self._searching(rules)
-        candidates = search.candidates
         granted = min(steps, state.budget.left)
         budget = SearchBudget(granted)
-        found = search.run(budget)
-        if found.pieces is None and not budget.hit and with_spared:
-            with self.gatherer.everybody():
-                search = self._searching(rules)
-                found, candidates = search.run(budget), search.candidates
+        search = self._searched(rules, budget, self.cause)
+        found = search.found
         state.budget.left -= granted - budget.left
         if budget.hit and granted == steps and not found.carried_out:
             return True
         if budget.hit:
             self._exhausted(contender)
-        if found.pieces is not None and self._accept(contender, found):
-            self._carry_out(rules, candidates, found)
+        if found.pieces is not None and self._accept(rules, found):
+            self._carry_out(rules, search.candidates, found)
             return contender.step is not None
         if budget.hit:
             return True
@@ -234,17 +229,20 @@ class PreemptionPass:
         cause: Cause = "reschedule" if also else self.cause
         if self.cause != "requeue" and self._infeasible(contender):
             return SearchResult()
-        found = self._alone(rules, budget)
-        if found.pieces is None and not budget.hit and self._may_take_spared(contender, cause):
+        return self._searched(rules, budget, cause, alone=True).found
+
+    def _searched(self, rules: CauseRules, budget: SearchBudget, cause: Cause, *, alone: bool = False) -> VictimSearch:
+        """Search; where nothing else helps, once more among what asked to be spared as well."""
+        search = self._searching(rules, alone=alone)
+        found = search.run(budget)
+        if found.pieces is None and not budget.hit and self._may_take_spared(rules.contender, cause):
             with self.gatherer.everybody():
-                found = self._alone(rules, budget)
-        return found
+                search = self._searching(rules, alone=alone)
+                search.run(budget)
+        return search
 
-    def _alone(self, rules: CauseRules, budget: SearchBudget) -> SearchResult:
-        return self._searching(rules, alone=True).run(budget)
-
-    def _searching(self, rules: CauseRules, *, alone: bool = False) -> VictimSearch:
-        """Search for victims of one contender, among the candidates that the bounds leave."""
+    def _searching(self, rules: CauseRules, *, alone: bool) -> VictimSearch:
+        """Begin the search for victims of one contender, among the candidates that the bounds leave."""
         contender = rules.contender
         at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
         prepare = partial(self._prepare, rules) if at_once and not alone else None
@@ -293,12 +291,13 @@ class PreemptionPass:
                 search.tell(candidates)
         self.unhelped.searched(rules.contender, candidates, search.found)
 
-    def _accept(self, contender: WorkloadState, found: SearchResult) -> bool:
+    def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        if found.carried_out or not self.state.plugins.patience.applies(self.session, self.cause):
+        contender, patience = rules.contender, self.state.plugins.patience
+        if found.carried_out or not patience.applies(self.session, self.cause):
             return True
-        patience, since = self.state.plugins.patience, self.longest_wait.since(contender)
-        pieces, follow_ups = found.pieces or (), self._follow_ups(contender, found)
+        pieces, follow_ups = found.pieces or (), self._follow_ups(rules, found)
+        since = self.longest_wait.since(contender)
         not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
         if not_yet is None:
             return True
@@ -306,18 +305,16 @@ class PreemptionPass:
         self.unhelped.put_off(contender, not_yet.again)
         return False
 
-    def _price(self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None) -> int:
+    def _price(self, rules: CauseRules, found: SearchResult) -> int:
         """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
-        return sum(p.cost for p in (*(found.pieces or ()), *self._follow_ups(contender, found, cause)))
+        return sum(p.cost for p in (*(found.pieces or ()), *self._follow_ups(rules, found)))
 
-    def _follow_ups(
-        self, contender: WorkloadState, found: SearchResult, cause: Cause | None = None
-    ) -> Sequence[FollowUp]:
+    def _follow_ups(self, rules: CauseRules, found: SearchResult) -> Sequence[FollowUp]:
         """Give all that follows from the best set."""
         played = found.played
         assert played is not None
         if played.follow_ups is None or not played.all_known:
-            self.dry_runs.note_follow_ups(contender, played, cause or self.cause)
+            self.dry_runs.note_follow_ups(rules.contender, played, rules.cause)
         return played.follow_ups or ()
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
