@@ -26,7 +26,7 @@ def sums(holdings):
 def what_goes(caps, contender, rows):
     """What each sibling on the way up from a leaf lets go, as sums and on the nodes."""
     found = []
-    for mine, siblings in caps.sides(contender).items():
+    for mine, siblings in caps.siblings(contender).items():
         for sibling in siblings:
             below = caps.below((sibling, rows))
             here = below.on_nodes(caps.holdings, rows[0], len(caps.holdings.session.nodes))

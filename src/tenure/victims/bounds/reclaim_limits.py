@@ -18,7 +18,7 @@ Cap = tuple[float, ...]
 
 Rows = tuple[int, ...]
 
-Sides = dict[int, list["SiblingLimits"]]
+Siblings = dict[int, list["SiblingLimits"]]
 """By a queue above a contender: the siblings of that queue, below which something is open to the contender."""
 
 
@@ -74,18 +74,18 @@ class ReclaimLimits:
         self.below = Memo[tuple[SiblingLimits, Rows], SubtreeLimits](
             lambda pair: self._below(*pair), lambda pair: versions[pair[0].queue]
         )
-        self._sides: dict[int, Sides] = {}
+        self._open_siblings: dict[int, Siblings] = {}
         self._siblings: dict[tuple[int, frozenset[int]], SiblingLimits | None] = {}
 
-    def sides(self, contender: int) -> Sides:
+    def siblings(self, contender: int) -> Siblings:
         """Where something is open to a contender of a leaf: neither a fence nor a policy keeps it from it."""
-        found = self._sides.get(contender)
+        found = self._open_siblings.get(contender)
         if found is None:
             queues, reach = self.queues, self.holdings.open_to(contender)
-            found = self._sides[contender] = {}
+            found = self._open_siblings[contender] = {}
             for mine in queues.path[contender]:
-                siblings = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
-                found[mine] = [s for s in siblings if s is not None]
+                beside = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
+                found[mine] = [s for s in beside if s is not None]
         return found
 
     def _sibling(self, queue: int, reach: frozenset[int]) -> SiblingLimits | None:

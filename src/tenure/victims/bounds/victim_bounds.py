@@ -6,7 +6,7 @@ left aside, so a contender that passes may still not be helped; one that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from operator import add, gt, sub
 from typing import NamedTuple
@@ -46,41 +46,46 @@ class VictimBranch(NamedTuple):
 class VictimBranches:
     """The branches that let something go for a contender, side by side from its leaf upwards."""
 
-    def __init__(self, queues: QueueTree, leaf: int, sides: Sequence[VictimBranch]) -> None:
+    def __init__(self, queues: QueueTree, leaf: int, branches: Sequence[VictimBranch]) -> None:
         self.queues = queues
         self.leaf = leaf
-        self.sides = sides
-        self._by_queue = {side.queue: side for side in sides}
+        self._by_queue = {branch.queue: branch for branch in branches}
+
+    def __iter__(self) -> Iterator[VictimBranch]:
+        """Give them from the contender's leaf upwards."""
+        return iter(self._by_queue.values())
 
     def __bool__(self) -> bool:
         """Whether there is anything."""
-        return bool(self.sides)
+        return bool(self._by_queue)
 
     def of(self, leaf: int) -> tuple[VictimBranch, Cap] | None:
-        """Give the side of a leaf, and the most that the leaf lets go; None if nothing."""
-        side = self._by_queue.get(self.queues.meeting(self.leaf, leaf)[1])
-        own = None if side is None else side.below.leaves.get(leaf)
-        return None if side is None or own is None else (side, own)
+        """Give the branch of a leaf, and the most that the leaf lets go; None if nothing."""
+        branch = self._by_queue.get(self.queues.meeting(self.leaf, leaf)[1])
+        own = None if branch is None else branch.below.leaves.get(leaf)
+        return None if branch is None or own is None else (branch, own)
 
     @property
     def leaves(self) -> list[int]:
         """The leaves from which something may be taken."""
-        return [leaf for side in self.sides for leaf in side.below.leaves]
+        return [leaf for branch in self for leaf in branch.below.leaves]
 
 
 class VictimBounds:
     """The bounds for the contenders of one cause, as the session stands when they are asked."""
 
-    def __init__(self, session: Session, shares: CurrentShares, caps: ReclaimLimits, cause: Cause) -> None:
+    def __init__(self, session: Session, shares: CurrentShares, limits: ReclaimLimits, cause: Cause) -> None:
         self.session = session
         self.queues = session.queues
         self.shares = shares
-        self.caps = caps
-        self.holdings = caps.holdings
+        self.limits = limits
+        self.holdings = limits.holdings
         self.cause = cause
         self._needs = RoomDemands(session, lambda: self.holdings.version)
         self._open_to = Memo[WorkloadState, VictimBranches](
-            self._branches, lambda _: self.holdings.version, lambda one, other: one.sides == other.sides
+            lambda contender: self._branches(ReclaimRules(session, shares, contender)),
+            lambda _: self.holdings.version,
+            lambda one, other: list(one) == list(other),
         )
 
     def infeasible(self, contender: WorkloadState, step: Demand) -> bool:
@@ -166,10 +171,6 @@ class VictimBounds:
         self.holdings.catch_up()
         return self._open_to(contender)
 
-    def _branches(self, contender: WorkloadState) -> VictimBranches:
-        rules = ReclaimRules(self.session, self.shares, contender)
-        return VictimBranches(self.queues, rules.leaf, self._sides(rules))
-
     def too_much(self, contender: WorkloadState, pieces: Iterable[Piece]) -> Callable[[Sequence[Piece]], bool]:
         """Say which sets of some pieces take more from a leaf or a sibling than it lets go, and so does every larger.
 
@@ -180,19 +181,19 @@ class VictimBounds:
         held: dict[int, Amount] = {}
         for piece in dict.fromkeys(pieces):
             add_at(held, rules.meeting(piece.workload.leaf)[1], piece.amount)
-        groups = VictimBranches(self.queues, contender.leaf, self._sides(rules, held))
+        branches = self._branches(rules, held)
 
         def exceeds(pieces: Sequence[Piece]) -> bool:
             of_leaf: dict[int, Amount] = {}
-            of_side: dict[int, Amount] = {}
+            of_branch: dict[int, Amount] = {}
             for piece in pieces:
                 leaf = piece.workload.leaf
-                group = groups.of(leaf)
-                if group is None:
+                known = branches.of(leaf)
+                if known is None:
                     return True
-                side, own = group
-                here, there = add_at(of_leaf, leaf, piece.amount), add_at(of_side, side.queue, piece.amount)
-                if any(map(gt, here, own)) or any(map(gt, there, side.cap)):
+                branch, own = known
+                here, there = add_at(of_leaf, leaf, piece.amount), add_at(of_branch, branch.queue, piece.amount)
+                if any(map(gt, here, own)) or any(map(gt, there, branch.cap)):
                     return True
             return False
 
@@ -202,30 +203,30 @@ class VictimBounds:
         rules = ReclaimRules(self.session, self.shares, contender)
         if not rules.entitled():
             return True
-        groups = self.open_to(contender)
-        if not groups:
+        branches = self.open_to(contender)
+        if not branches:
             return True
         need = self._needs.of(step)
-        if self._one_may_do(need, groups):
+        if self._one_may_do(need, branches):
             return False
-        freed, total = self._let_go(groups, sorted({row for part in need.parts for row in part.scarce()}))
+        freed, total = self._let_go(branches, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
 
-    def _one_may_do(self, need: RoomDemand, groups: VictimBranches) -> bool:
+    def _one_may_do(self, need: RoomDemand, branches: VictimBranches) -> bool:
         """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
         asked: dict[int, int] = {}
         for part in need.parts:
             for row, ask in part.asks:
                 if row < self.session.nodes.amounts:
                     asked[row] = asked.get(row, 0) + ask * part.needed
-        for side in groups.sides if asked else ():
-            for leaf, own in side.below.leaves.items():
+        for branch in branches if asked else ():
+            for leaf, own in branch.below.leaves.items():
                 for amount in self.holdings.sizes(leaf):
-                    if all(ask <= amount[row] <= min(own[row], side.cap[row]) for row, ask in asked.items()):
+                    if all(ask <= amount[row] <= min(own[row], branch.cap[row]) for row, ask in asked.items()):
                         return True
         return False
 
-    def _let_go(self, groups: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
+    def _let_go(self, branches: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.
 
         Of what queues do not count (free devices) all that is preemptible, wherever it belongs.
@@ -236,45 +237,45 @@ class VictimBounds:
             if row >= nodes.amounts:
                 freed[row] = self.holdings.movable[row]
                 continue
-            for side in groups.sides:
-                here = side.below.on_nodes(self.holdings, row, len(nodes))
-                freed[row] += np.minimum(here, max(0.0, side.cap[row]))
-            total[row] = float(sum(min(side.below.total[row], max(0.0, side.cap[row])) for side in groups.sides))
+            for branch in branches:
+                here = branch.below.on_nodes(self.holdings, row, len(nodes))
+                freed[row] += np.minimum(here, max(0.0, branch.cap[row]))
+            total[row] = float(sum(min(branch.below.total[row], max(0.0, branch.cap[row])) for branch in branches))
         return freed, total
 
-    def _sides(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> list[VictimBranch]:
+    def _branches(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> VictimBranches:
         """Siblings from which something may be taken; ``held``: what of each could go, where that is known.
 
         From the contender's leaf upwards, because what its own side may give up below decides how much of what is
         further away it has a right to.
         """
         found: list[VictimBranch] = []
-        rows, sides = tuple(rules.rows), self.caps.sides(rules.leaf)
+        rows, siblings = tuple(rules.rows), self.limits.siblings(rules.leaf)
         now: list[Cap] = []  # what is held, queue by queue on the way up
         least: list[Cap] = []  # what is still held at least
         gone: Cap = (0,) * len(self.queues.resources)
         for mine in self.queues.path[rules.leaf]:
             now.append(self.queues.allocated[mine])
             least.append(tuple(map(sub, self.queues.allocated[mine], gone)))
-            for sibling in sides[mine]:
+            for sibling in siblings[mine]:
                 queue = sibling.queue
                 if held is not None and queue not in held:
                     continue
                 cap = self._cap_of_sibling(rules, least, queue)
-                below = self.caps.below((sibling, rows))
+                below = self.limits.below((sibling, rows))
                 if cap is None or not below.leaves:
                     continue
                 direct = least == now or self._is_open(rules, now, queue)
                 found.append(VictimBranch(mine, queue, cap, direct, below))
                 goes = below.total if held is None else held[queue]
                 gone = tuple(map(add, gone, map(min, goes, cap)))
-        return found
+        return VictimBranches(self.queues, rules.leaf, found)
 
-    def is_open(self, rules: ReclaimRules, side: VictimBranch) -> bool:
-        """Whether something, be it ever so little, may be taken from a side as things stand at this moment."""
+    def is_open(self, rules: ReclaimRules, branch: VictimBranch) -> bool:
+        """Whether something, be it ever so little, may be taken from a branch as things stand at this moment."""
         path = self.queues.path[rules.leaf]
-        now = [self.queues.allocated[q] for q in path[: path.index(side.mine) + 1]]
-        return self._is_open(rules, now, side.queue)
+        now = [self.queues.allocated[q] for q in path[: path.index(branch.mine) + 1]]
+        return self._is_open(rules, now, branch.queue)
 
     def _is_open(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> bool:
         allocated, limit = self.queues.allocated[theirs], self._limit(rules, inside, theirs)
@@ -290,7 +291,7 @@ class VictimBounds:
 
         ``inside``: what the queues on the contender's side hold, from its leaf up to the one that meets it.
         """
-        cap = self.caps.of_queue(theirs, self._limit(rules, inside, theirs), tuple(rules.rows))
+        cap = self.limits.of_queue(theirs, self._limit(rules, inside, theirs), tuple(rules.rows))
         if cap is None:
             return None
         most = tuple(map(min, cap, self._until_fuller(rules, inside, theirs)))

@@ -61,7 +61,7 @@ class PreemptionPass:
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
         self.shares = state.memory.shares()
-        self.bounds = VictimBounds(state.session, self.shares, state.memory.caps, cause)
+        self.bounds = VictimBounds(state.session, self.shares, state.memory.limits, cause)
         self._prepared: tuple[dict[int, str], Price] = {}, {}
         self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
@@ -255,23 +255,23 @@ class PreemptionPass:
 
     def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""
-        groups = self.bounds.open_to(contender)
-        if self.state.memory.holdings.at_most(EXACT, groups.leaves):
-            return ReclaimScope(self.bounds, contender), groups.leaves, ()
-        first: Collection[int] = [side.queue for side in groups.sides if side.direct]
-        others, first = (0, first) if alone else self._worth_it(contender, groups)
+        branches = self.bounds.open_to(contender)
+        if self.state.memory.holdings.at_most(EXACT, branches.leaves):
+            return ReclaimScope(self.bounds, contender), branches.leaves, ()
+        first: Collection[int] = [branch.queue for branch in branches if branch.direct]
+        others, first = (0, first) if alone else self._worth_it(contender, branches)
         scope = GrowingScope(self.bounds, contender, first, others)
-        return scope, scope.leaves, set(groups.leaves).difference(scope.leaves)
+        return scope, scope.leaves, set(branches.leaves).difference(scope.leaves)
 
-    def _worth_it(self, contender: WorkloadState, groups: VictimBranches) -> tuple[int, Collection[int]]:
-        """Give the sides from which something may be taken at once, but those whose room would go to too many others.
+    def _worth_it(self, contender: WorkloadState, branches: VictimBranches) -> tuple[int, Collection[int]]:
+        """Give the branches from which something may be taken at once, but those whose room goes to too many others.
 
         Beside them, how many others would be served before the contender at least.
         """
         assert contender.step is not None
         most = max(len(contender.step.tasks), MOST_BEFORE)
         count = self.before.count(contender, None if self.state.detailed else most)
-        direct = {side.queue: count[side.mine] for side in groups.sides if side.direct}
+        direct = {branch.queue: count[branch.mine] for branch in branches if branch.direct}
         found = {queue: others for queue, others in direct.items() if others <= most}
         if direct and not found:
             others = min(direct.values())

@@ -62,7 +62,7 @@ class VictimMemory:
         self.session = session
         self.fairness = fairness
         self.holdings = PreemptibleUsage(session) if holdings is None else holdings
-        self.caps = ReclaimLimits(session.queues, self.holdings)
+        self.limits = ReclaimLimits(session.queues, self.holdings)
         self.thought: VictimMemory | None = None
         self._shares = Memo[None, CurrentShares](
             lambda _: fairness.now(), lambda _: self._depends(), lambda one, other: one.fair == other.fair

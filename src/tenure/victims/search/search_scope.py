@@ -1,7 +1,7 @@
 """What is open to a contender: by what reclaim may take, and while a set grows.
 
-Sides close as they are taken from, and others open: what goes on the contender's own side makes it less full, so more
-may be taken from further away.
+Branches close as they are taken from, and others open: what goes on the contender's own side makes it less full, so
+more may be taken from further away.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ReclaimScope(SearchScope):
     def __init__(self, bounds: VictimBounds, contender: WorkloadState) -> None:
         self.bounds = bounds
         self.contender = contender
-        self.groups = bounds.open_to(contender)
+        self.branches = bounds.open_to(contender)
         self.rules = ReclaimRules(bounds.session, bounds.shares, contender)
         self._may: dict[tuple[int, Amount], bool] = {}
 
@@ -70,9 +70,9 @@ class ReclaimScope(SearchScope):
         key = leaf, amount = piece.workload.leaf, piece.amount
         found = self._may.get(key)
         if found is None:
-            rows, group = self.rules.rows, self.groups.of(leaf)
-            found = self._may[key] = group is not None and all(
-                amount[row] <= min(group[1][row], group[0].cap[row]) for row in rows if amount[row]
+            rows, known = self.rules.rows, self.branches.of(leaf)
+            found = self._may[key] = known is not None and all(
+                amount[row] <= min(known[1][row], known[0].cap[row]) for row in rows if amount[row]
             )
         return found
 
@@ -82,7 +82,7 @@ class ReclaimScope(SearchScope):
 
 
 class GrowingScope(ReclaimScope):
-    """The scope of reclaim while a set grows: some sides are open at ``first``.
+    """The scope of reclaim while a set grows: some branches are open at ``first``.
 
     Only what the rules have refused is closed.
     """
@@ -99,10 +99,10 @@ class GrowingScope(ReclaimScope):
     @property
     def leaves(self) -> list[int]:
         """The leaves that are open at first."""
-        return [leaf for side in self.groups.sides if side.queue in self.first for leaf in side.below.leaves]
+        return [leaf for branch in self.branches if branch.queue in self.first for leaf in branch.below.leaves]
 
     def begin(self) -> None:
-        """Let the first sides be open, and no others."""
+        """Let the first branches be open, and no others."""
         self._open = set(self.first)
         self._shut: set[int] = set()
         self._too_full: dict[int, Amount] = {}
@@ -112,18 +112,18 @@ class GrowingScope(ReclaimScope):
         return self._forbids(leaf_candidates.leaf, leaf_candidates.least)
 
     def out(self, piece: Piece) -> bool:
-        """Whether its side is closed, or too full for so much."""
+        """Whether its branch is closed, or too full for so much."""
         return self._forbids(piece.workload.leaf, piece.amount)
 
     def _forbids(self, leaf: int, amount: Amount) -> bool:
-        side = self.rules.meeting(leaf)[1]
-        if side not in self._open or (self._shut and not self._shut.isdisjoint(self.path[leaf])):
+        queue = self.rules.meeting(leaf)[1]
+        if queue not in self._open or (self._shut and not self._shut.isdisjoint(self.path[leaf])):
             return True
-        most = self._too_full.get(side)
+        most = self._too_full.get(queue)
         return most is not None and all(map(ge, amount, most))
 
     def refused(self, pieces: Sequence[Piece], refusal: Refusal) -> bool:
-        """Close what a refusal is about: a queue, or a side for as much as one piece holds."""
+        """Close what a refusal is about: a queue, or a branch for as much as one piece holds."""
         queue = self.index.get(refusal.about, -1)
         if queue < 0:
             return False
@@ -138,12 +138,12 @@ class GrowingScope(ReclaimScope):
         """Open what is further away, if something may be taken there now."""
         mine = self.rules.meeting(piece.workload.leaf)[0]
         found: list[int] = []
-        for side in self.groups.sides:
-            further = side.mine < mine  # parents come before children
-            known = side.queue in self._open and side.queue not in self._shut and side.queue not in self._too_full
-            if further and not known and self.bounds.is_open(self.rules, side):
-                self._open.add(side.queue)
-                self._shut.discard(side.queue)
-                self._too_full.pop(side.queue, None)
-                found += side.below.leaves
+        for branch in self.branches:
+            further, queue = branch.mine < mine, branch.queue  # parents come before children
+            is_open = queue in self._open and queue not in self._shut and queue not in self._too_full
+            if further and not is_open and self.bounds.is_open(self.rules, branch):
+                self._open.add(queue)
+                self._shut.discard(queue)
+                self._too_full.pop(queue, None)
+                found += branch.below.leaves
         return found
