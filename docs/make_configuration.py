@@ -224,6 +224,7 @@ def _record_words(record: RecordKind) -> str:
         "SubGroup": "subgroups, see below",
         "PodRole": "roles, see below",
         "RoleGroup": "groups, see below",
+        "EndedParts": "`each`, `named`, `count`: paths",
         "Topology": "`required`, `preferred`: node labels",
         "CheckpointSpec": "`interval`, `restartOverhead`: durations",
     }[name]

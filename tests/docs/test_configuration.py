@@ -23,7 +23,8 @@ def kind_schema():
     kind = next(crd for crd in custom_resource_definitions() if crd["spec"]["names"]["kind"] == "WorkloadKind")
     spec = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     items = {"PodRole": "roles", "RoleGroup": "roleGroups"}
-    return {"WorkloadKind": spec, **{name: spec["properties"][field]["items"] for name, field in items.items()}}
+    found = {name: spec["properties"][field]["items"] for name, field in items.items()}
+    return {"WorkloadKind": spec, "EndedParts": found["PodRole"]["properties"]["ended"], **found}
 
 
 def test_the_page_is_what_the_code_says():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, thing, watching
 
@@ -139,43 +141,126 @@ def test_a_job_set_has_a_subgroup_for_each_of_its_jobs():
     assert (other.sub_groups, other.min_member) == ((), 3)
 
 
-@pytest.mark.parametrize("said", ["in order", "depends", "neither"])
-def test_jobs_of_a_set_that_come_later_are_not_waited_for(said):
-    """Their controller makes them when those before them are ready, or have ended; then all of them are needed."""
-    label, version = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.x-k8s.io/v1alpha2"
+JOB_OF_SET, JOB_SET = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.x-k8s.io/v1alpha2"
+
+
+def job_set(said="depends", **status):
+    """A set of two jobs, of two pods and of three: the second comes after the first, or at once."""
     after = {"dependsOn": [{"name": "first", "status": "Ready"}]} if said == "depends" else {}
     jobs = [
         {"name": "first", "template": {"spec": {"parallelism": 2, "completions": 2}}},
         {"name": "last", "template": {"spec": {"parallelism": 3, "completions": 3}}, **after},
     ]
     order = {"startupPolicy": {"startupPolicyOrder": "InOrder" if said == "in order" else "AnyOrder"}}
-    sets = {"jobsets.jobset.x-k8s.io": [owner("s", spec={"replicatedJobs": jobs, **order})]}
-    made = [owner(f"s-{name}-0", "JobSet", "s", version) for name in ("first", "last")]
-
-    def starting(cpu="8", **counts):
-        pods = [
-            pod(f"{name}-{n}", owner=("Job", f"s-{name}-0", "batch/v1"), labels={label: name})
-            for name, count in counts.items()
-            for n in range(count)
-        ]
-        played = play(observed(node("n", cpu), *pods, jobs=made, **sets).cluster)
-        return sum(s.action == "bind" for s in played.steps)
-
-    assert [starting(first=1), starting(first=2)] == [0, 0 if said == "neither" else 2]
-    assert [starting(first=2, last=2), starting("4", first=2, last=3), starting(first=2, last=3)] == [0, 0, 5]
+    told = [{"name": name, "succeeded": succeeded} for name, succeeded in status.items()]
+    spec = {"replicatedJobs": jobs, **order}
+    return {
+        "jobsets.jobset.x-k8s.io": [owner("s", spec=spec, status={"replicatedJobsStatus": told})],
+        "jobs": [owner(f"s-{name}-0", "JobSet", "s", JOB_SET) for name in ("first", "last")],
+    }
 
 
-@pytest.mark.parametrize(("policy", "together"), [("AtStartup", 3), ("WaitForWorkersReady", 2)])
-def test_launcher_and_workers_of_mpi_are_one_workload(policy, together):
-    """The launcher is a Job's pod; a launcher that comes when its workers run is not waited for."""
+def pods_of_set(name, count, **more):
+    return [
+        pod(f"{name}-{n}", owner=("Job", f"s-{name}-0", "batch/v1"), labels={JOB_OF_SET: name}, **more)
+        for n in range(count)
+    ]
+
+
+def starting(cluster):
+    """Give the names of the pods that are bound."""
+    return {s.task for s in play(cluster).steps if s.action == "bind"}
+
+
+@pytest.mark.parametrize("said", ["in order", "depends", "neither"])
+def test_jobs_of_a_set_that_come_later_are_not_waited_for(said):
+    """Their controller makes them when those before them are ready, or have ended; what is there starts together."""
+
+    def many(cpu="8", **counts):
+        pods = [made for name, count in counts.items() for made in pods_of_set(name, count)]
+        return len(starting(observed(node("n", cpu), *pods, **job_set(said)).cluster))
+
+    assert [many(first=1), many(first=2)] == [0, 0 if said == "neither" else 2]
+    assert [many(first=2, last=2), many("4", first=2, last=3), many(first=2, last=3)] == [0, 0, 5]
+
+
+@pytest.mark.parametrize(("cpu", "there", "starts"), [("8", 2, 0), ("4", 3, 0), ("5", 3, 3)])
+def test_a_job_of_a_set_that_comes_later_starts_together(cpu, there, starts):
+    """It waits for all of its pods and for room for them, beside the jobs that run."""
+    runs = pods_of_set("first", 2, node="n")
+    assert len(starting(observed(node("n", cpu), *runs, *pods_of_set("last", there), **job_set()).cluster)) == starts
+
+
+@pytest.mark.parametrize(("loses", "is_evicted"), [("", False), ("last", True), ("first", True)])
+def test_what_runs_of_a_set_is_not_stale_while_a_later_job_waits(loses, is_evicted):
+    """Once that job runs, all of it is needed; what is lost of the jobs before it was needed from the beginning."""
+    runs = pods_of_set("first", 1 if loses == "first" else 2, node="n")
+    last = pods_of_set("last", 3)
+    if loses == "last":
+        last[:2] = pods_of_set("last", 2, node="n")
+    cpu = str(len(runs) + 2 * (loses == "last"))
+    cluster = observed(node("n", cpu), *runs, *last, **job_set()).cluster
+    (made,) = cluster.workloads
+    cluster = replace(cluster, workloads=(replace(made, stale_since=NOW - 3600 * 1_000_000),))
+    assert any(s.action == "evict" for s in play(cluster).steps) == is_evicted
+
+
+@pytest.mark.parametrize(("ended", "there", "starts"), [(1, 3, 3), (1, 2, 0), (0, 3, 0)])
+@pytest.mark.parametrize("said", ["depends", "neither"])
+def test_a_set_does_not_wait_for_pods_of_jobs_that_have_ended(said, ended, there, starts):
+    """They went with their node, say. What is left starts as a whole, also after it was evicted."""
+    waits = pods_of_set("last", there)
+    assert len(starting(observed(node("n"), *waits, **job_set(said, first=ended)).cluster)) == starts
+
+
+def test_of_a_set_as_one_group_those_count_that_have_ended():
+    """Half of four pods of a role are gone; those that are still there are not counted twice."""
+    said = job_set("neither", first=9)
+    said["jobsets.jobset.x-k8s.io"][0].metadata.annotations = {"tenure.dev/min-member": "5"}
+    assert len(starting(observed(node("n"), *pods_of_set("last", 3), **said).cluster)) == 3
+    there = pods_of_set("first", 2, node="n", phase="Succeeded")
+    assert starting(observed(node("n"), *there, *pods_of_set("last", 2), **said).cluster) == set()
+
+
+def test_workers_that_come_when_their_leader_is_ready_start_together():
+    """Of two groups with room for the workers of one, one gets it all; a launcher that runs is no surplus."""
+    index, worker = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
+    pods, sets = [], []
+    for group in "01":
+        whose = ("StatefulSet", "x", "apps/v1")
+        pods.append(pod(f"x-{group}", owner=whose, labels={index: group, worker: "0"}, node="n"))
+        sets.append(owner(f"x-{group}", "Pod", f"x-{group}"))
+        whose = ("StatefulSet", f"x-{group}", "apps/v1")
+        pods += [pod(f"x-{group}-{n}", owner=whose, labels={index: group, worker: str(n)}) for n in (1, 2, 3)]
+    spec = {"leaderWorkerTemplate": {"size": 4}, "startupPolicy": "LeaderReady"}
+    whole = {"leaderworkersets.leaderworkerset.x-k8s.io": [owner("x", spec=spec)]}
+    sets.append(owner("x", "LeaderWorkerSet", "x", LWS))
+    seen = observed(node("n", "7"), *pods, statefulsets=sets, **whole)
+    assert starting(seen.cluster) == {"x-0-1", "x-0-2", "x-0-3"}
+
+
+@pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+def test_launcher_and_workers_of_mpi_are_one_workload(policy):
+    """The launcher is a Job's pod. One that comes when its workers run is not waited for, and needed once it runs."""
     spec = {"mpiReplicaSpecs": replicas(Launcher=1, Worker=2), "launcherCreationPolicy": policy}
-    launcher = pod("l", owner=("Job", "m-launcher", "batch/v1"), labels={"training.kubeflow.org/job-role": "launcher"})
-    workers = training("m", "MPIJob", "training.kubeflow.org/job-role", "kubeflow.org/v2beta1", worker=2)
     jobs = [owner("m-launcher", "MPIJob", "m", "kubeflow.org/v2beta1", spec={})]
-    seen = by_name(observed(launcher, *workers, jobs=jobs, **{"mpijobs.kubeflow.org": [owner("m", spec=spec)]}))
-    assert set(seen) == {"m"}
-    assert seen["m"].min_member == together
-    assert ("l" in core_of(seen["m"])) == (together == 3)
+
+    def made(launcher, workers):
+        named, whose = "training.kubeflow.org/job-role", ("MPIJob", "m", "kubeflow.org/v2beta1")
+        pods = [pod(f"w-{n}", owner=whose, labels={named: "worker"}, node=workers) for n in range(2)]
+        if launcher is not None:
+            first = ("Job", "m-launcher", "batch/v1")
+            pods.append(pod("l", owner=first, labels={named: "launcher"}, node=launcher))
+        seen = observed(node("n"), *pods, jobs=jobs, **{"mpijobs.kubeflow.org": [owner("m", spec=spec)]})
+        (found,) = seen.cluster.workloads
+        assert found.name == "m"
+        return found
+
+    comes_later = policy == "WaitForWorkersReady"
+    assert made(None, "").min_member == (2 if comes_later else 3)
+    assert made("", "").min_member == made("n", "n").min_member == 3
+    assert "l" in core_of(made("", ""))
+    assert [g.min_member for g in made("", "n").sub_groups] == ([2, None] if comes_later else [])
 
 
 def test_each_group_of_leader_and_workers_is_a_workload():

@@ -97,7 +97,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
         evict(session, task)
     session.refresh(workload)
     _note(context, workload, None)
-    needed = sum(leaf.minimum for leaf in workload.root.leaves())
+    needed = workload.root.size
 
     def reason(_: WorkloadState, cost: float) -> str:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 
 from tenure.engine.workloads import (
@@ -59,9 +60,8 @@ class Steps:
 
     def _replacement(self, workload: WorkloadState) -> Demand | None:
         """One of the tasks that are missing; all or nothing is a rule for starts (spec: gangs)."""
-        for leaf in workload.root.leaves():
-            missing = leaf.minimum - leaf.running
-            if missing > 0 and (task := next((t for t in leaf.tasks if _waits(t)), None)) is not None:
+        for leaf in _lacking(workload.root):
+            if (task := next((t for t in leaf.tasks if _waits(t)), None)) is not None:
                 return Demand(REPLACE, [task], self._shape(workload, [task], REPLACE))
         return None
 
@@ -100,6 +100,16 @@ class Steps:
             steady = not looking or (len(tasks) == 1 and looking[0].only_kept_off)
             shape = self._shapes[key] = Shape(tasks, steady=steady)
         return shape
+
+
+def _lacking(group: SubgroupState) -> Iterator[SubgroupState]:
+    """Give the leaves that lack tasks, but for those of a group that needs none of them."""
+    if group.satisfied():
+        return
+    if not group.children:
+        yield group
+    for child in group.children:
+        yield from _lacking(child)
 
 
 def _waits(task: TaskState) -> bool:

@@ -207,14 +207,21 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "minimum": "How many of them have to start; unset: all.",
         "minimumWhen": "`minimum` holds only where `true` stands here, else all have to start.",
         "later": "`true`: its pods come when others run, and nothing waits for them.",
-        "laterWhen": "Its pods come later where `laterIs` stands here.",
+        "laterWhen": "Its pods come later where `laterIs` stands here: nothing waits for them until one is there. Then "
+        "as many as the role needs start together, and are needed once they run.",
         "laterIs": "The value that says so.",
-        "laterButFirst": "`true`: the first of the roles that `each` makes comes at once all the same; the others are "
-        "needed once a pod of theirs is there.",
-        "after": "What its pods come after: where anything stands here, nothing waits for them until one is there.",
+        "laterButFirst": "`true`: the first of the roles that `each` makes comes at once all the same.",
+        "after": "What its pods come after: where anything stands here, they come later as with `laterWhen`.",
+        "ended": "How many of its parts (`times`) have ended for good, so that their pods are not waited for: what "
+        "stands at `count`, of the thing at `each` whose name at `named` is the role's.",
         "template": "The template of its pods, at the first of these paths where one stands.",
         "requiredTopology": "The label of nodes under one value of which its pods have to be.",
         "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",
+    },
+    "EndedParts": {
+        "each": "The parts of a role are counted in each thing that stands here; other paths begin at it.",
+        "named": "The name of the role.",
+        "count": "How many of its parts have ended.",
     },
     "RoleGroup": {
         "each": "Makes a group of everything that stands there; other paths begin at it, or with `$` at the object.",

@@ -40,6 +40,18 @@ SURPLUS: Final = 1_000_000
 
 MOST_REPLICAS: Final = 2**31 - 1
 
+LATER: Final = "later"
+"""The subgroup of roles that start apart from what runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedParts:
+    """Where an object says how many parts of each role have ended: of what stands at ``each``, by name."""
+
+    each: PathText
+    named: PathText
+    count: PathText
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRole:
@@ -64,6 +76,7 @@ class PodRole:
     later_is: str = ""
     later_but_first: bool = False
     after: PathText | None = None
+    ended: EndedParts | None = None
     template: tuple[PathText, ...] = ()
     required_topology: PathText | None = None
     preferred_topology: PathText | None = None
@@ -75,7 +88,9 @@ class PodRole:
         needed = () if self.later else (*number, self.minimum, self.minimum_when)
         near = (self.required_topology, self.preferred_topology)
         later = (self.later_when, self.after)
-        return any(path is not None for path in (self.each, self.named, *later, *needed, *near))
+        return self.ended is not None or any(
+            path is not None for path in (self.each, self.named, *later, *needed, *near)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +208,8 @@ class RoleShape:
     """The shape of a role: how many pods it has and needs.
 
     ``once_there`` is how many it needs, of what comes later, as soon as one of them is there: they come together.
-    ``template`` is the template of its pods, where one was found, and ``place`` where.
+    ``is_apart``: it starts as a whole beside what runs, which does not need it yet. ``ended`` counts its pods that have
+    ended for good. ``template`` is the template of its pods, where one was found, and ``place`` where.
     """
 
     name: str
@@ -202,6 +218,8 @@ class RoleShape:
     label: str = ""
     value: str = ""
     once_there: int = 0
+    is_apart: bool = False
+    ended: int = 0
     topology: Topology | None = None
     template: Any = field(default=None, compare=False)
     place: Place = field(default=(), compare=False)
@@ -241,16 +259,16 @@ class OwnerShape:
     @property
     def together(self) -> int:
         """Give how many start together."""
-        return self.minimum if self.minimum is not None else max(1, sum(role.minimum for role in self.roles))
+        needed = sum(role.minimum for role in self.roles if not role.is_apart)
+        return self.minimum if self.minimum is not None else max(1, needed)
 
-    def with_roles(self, there: Collection[int | None]) -> OwnerShape:
-        """Give the shape with roles that have come, by their numbers: these are needed from then on."""
-        if not any(role.once_there for role in self.roles):
-            return self
+    def with_roles(self, there: Collection[int], apart: Collection[int] = ()) -> OwnerShape:
+        """Give the shape with roles that have come, by their numbers; all are needed but those ``apart``."""
         come = (
-            replace(role, minimum=role.once_there) if role.once_there and number in there else role
+            replace(role, minimum=role.once_there, is_apart=number in apart)
+            if role.once_there and number in there else role
             for number, role in enumerate(self.roles)
-        )
+        )  # fmt: skip
         return replace(self, roles=tuple(come))
 
     def role_of(self, labels: Mapping[str, str]) -> int | None:
@@ -259,19 +277,24 @@ class OwnerShape:
 
     def order_of(self, role: int, number: int) -> int:
         """Give the order of a role's pod by its number: what is needed of each role comes before what is not."""
-        return role if number < self.roles[role].minimum else SURPLUS + role
+        shape = self.roles[role]
+        return role if number < shape.minimum and not shape.is_apart else SURPLUS + role
 
     def as_sub_groups(self) -> tuple[SubGroup, ...]:
-        """Give a subgroup for each role that has pods; none where roles are none, or one of them need not start."""
-        needed = [role for role in self.roles if role.replicas]
-        names = {role.name for role in needed}
-        if not self.sub_groups or self.minimum is not None or len(names) < len(needed):
+        """Give a subgroup for each role that has pods; none where roles are none, or one of them need not start.
+
+        Where roles start apart, each role that has come is one, and those that start apart are parts of another.
+        """
+        has_apart = any(role.is_apart for role in self.roles)
+        listed = [role for role in self.roles if (role.minimum if has_apart else role.replicas)]
+        names = {role.name for role in listed}
+        if not (self.sub_groups or has_apart) or self.minimum is not None or len(names) < len(listed):
             return ()
-        if any(role.minimum < 1 for role in needed):
+        if any(role.minimum < 1 for role in listed):
             return ()
-        return self._nested(
-            [SubGroup(name=role.name, min_member=role.minimum, topology=role.topology) for role in needed]
-        )
+        groups = {r.name: SubGroup(name=r.name, min_member=r.minimum, topology=r.topology) for r in listed}
+        apart = tuple(groups.pop(role.name) for role in listed if role.is_apart)
+        return (*self._nested(list(groups.values())), *((_optional(apart, names),) if apart else ()))
 
     def _nested(self, roles: list[SubGroup]) -> tuple[SubGroup, ...]:
         """Put subgroups of roles that are to be near each other into one, where the first of them stands."""
@@ -285,6 +308,14 @@ class OwnerShape:
                 before = found.get(near.name, SubGroup(name=near.name, topology=near.topology))
                 found[near.name] = replace(before, sub_groups=(*before.sub_groups, role))
         return tuple(found.values())
+
+
+def _optional(groups: tuple[SubGroup, ...], names: Collection[str]) -> SubGroup:
+    """Put subgroups into one of which none has to start; each starts as a whole."""
+    name = LATER
+    while name in names:
+        name += "-"
+    return SubGroup(name=name, sub_groups=groups, min_sub_group=0)
 
 
 def shape_of(
@@ -318,7 +349,10 @@ def shape_of(
         queue=reader.text(kind.queue),
         priority_class=reader.text(kind.priority_class),
         suspended=kind.suspended is not None and kind.suspended.first(item) is True,
-        ended=min(_total(kind.succeeded, item) + _indexes(kind.failed_indexes, item), MOST_REPLICAS),
+        ended=min(
+            _total(kind.succeeded, item) + _indexes(kind.failed_indexes, item) + sum(role.ended for role in roles),
+            MOST_REPLICAS,
+        ),
         problems=tuple(reader.problems),
     )
 
@@ -374,9 +408,10 @@ class _ShapeReader:
         after, told = (self._at(path, part).value for path in (role.after, role.later_when))
         template, is_later = self._template(role, part), _comes_later(role, after, told, is_first=is_first)
         needed = min(self._minimum(role, part, total, times), MOST_REPLICAS)
-        once_there = needed if is_later and (role.after is not None or role.later_but_first) else 0
+        once_there = needed if is_later and not role.later else 0
         return RoleShape(
             name=name, replicas=total, minimum=0 if is_later else needed, once_there=once_there,
+            ended=_ended(role.ended, name, self.whole.value, times) * (total // times if times else 0),
             label=role.label, value=role.value, topology=self.topology(role, part),
             template=template.value, place=template.place,
         )  # fmt: skip
@@ -474,6 +509,15 @@ def _comes_later(role: PodRole, after: Any, told: Any, *, is_first: bool) -> boo
     if role.later or after:
         return True
     return role.later_when is not None and told == role.later_is and not (role.later_but_first and is_first)
+
+
+def _ended(said: EndedParts | None, name: str, whole: Any, parts: int) -> int:
+    """Give how many of a role's parts have ended, by what its object says."""
+    if said is None:
+        return 0
+    item = next((item for item in said.each.found(whole) if said.named.first(item) == name), None)
+    count = said.count.first(item)
+    return min(count, parts) if type(count) is int and count > 0 else 0
 
 
 def _total(path: FieldPath | None, item: Any) -> int:

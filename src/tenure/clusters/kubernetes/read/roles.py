@@ -49,6 +49,10 @@ def _orders(pods: Sequence[PodRecord], shape: OwnerShape) -> list[int]:
     return found
 
 
+def _is_group(shape: OwnerShape, role: int) -> bool:
+    return shape.roles[role].replicas > 0 and shape.roles[role].minimum > 0
+
+
 def in_sub_groups(
     pods: Sequence[PodRecord], tasks: Sequence[Task], shape: OwnerShape
 ) -> tuple[tuple[Task, ...], tuple[SubGroup, ...]] | None:
@@ -57,7 +61,7 @@ def in_sub_groups(
     if not groups:
         return None
     playing = [shape.role_of(pod.labels) for pod in pods]
-    if any(role is None or not shape.roles[role].replicas for role in playing):
+    if any(role is None or not _is_group(shape, role) for role in playing):
         return None
     grouped = tuple(
         replace(task, sub_group=shape.roles[role].name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -18,13 +19,14 @@ from tenure.clusters.kubernetes.read.volcano_groups import Grouped, grouped
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.resources import GPU
 from tenure.model.selectors import Topology
-from tenure.model.workload import NEVER, Checkpoint, Phase, Task, TaskSpec, Workload
+from tenure.model.workload import NEVER, Checkpoint, Phase, SubGroup, Task, TaskSpec, Workload
 from tenure.model.workload_kind import OwnerShape
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
 
 ACTIVE = frozenset({Phase.BOUND, Phase.RUNNING})
+_BEGUN = ACTIVE | {Phase.SUCCEEDED}
 PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 BARE_KIND = "Pod"
 """``ownerKind`` of a pod that nobody recreates."""
@@ -135,11 +137,23 @@ def make(
 
 
 def _with_roles(about: GroupDeclaration, records: Sequence[PodRecord]) -> GroupDeclaration:
-    """Give what is said of a group with the roles needed that come later, of which a pod is there."""
+    """Give what is said of a group with the roles that come later, of which a pod is there.
+
+    All of it starts together, unless some of it runs already: then what has come since starts apart, as a whole, and is
+    needed once it runs.
+    """
     shape = about.shape
     if shape is None or not any(role.once_there for role in shape.roles):
         return about
-    return replace(about, shape=shape.with_roles({shape.role_of(record.labels) for record in records}))
+    phases: dict[int, set[Phase]] = {}
+    for record in records:
+        role = shape.role_of(record.labels)
+        if role is None:
+            return about
+        phases.setdefault(role, set()).add(record.task.phase)
+    runs = any(found & ACTIVE for found in phases.values())
+    apart = {n for n, found in phases.items() if runs and not found & _BEGUN and not shape.roles[n].ended}
+    return replace(about, shape=shape.with_roles(phases.keys(), apart))
 
 
 def _begun(task: Task, now: int) -> Task:
@@ -451,6 +465,8 @@ def _with_ended(workload: Workload, about: GroupDeclaration) -> Workload:
     Others stand in for as many as there are pods. How many there were is what the owner says, at the cost of a number;
     where it says more, fewer tasks have to be there.
     """
+    if workload.sub_groups and about.shape is not None:
+        return _with_ended_roles(workload, about.shape)
     there = sum(t.phase is Phase.SUCCEEDED for t in workload.tasks)
     missing = min(about.ended - there, (workload.min_member or 0) - 1)
     if missing <= 0:
@@ -462,6 +478,29 @@ def _with_ended(workload: Workload, about: GroupDeclaration) -> Workload:
     )
     core = (workload.min_member or 0) - (missing - stood_in)
     return replace(workload, tasks=(*workload.tasks, *gone), min_member=core)
+
+
+def _with_ended_roles(workload: Workload, shape: OwnerShape) -> Workload:
+    """Let a task of each subgroup count for those of its role that have ended for good and have no pods."""
+    ended = {role.name: role.ended for role in shape.roles if role.ended}
+    there = Counter(t.sub_group for t in workload.tasks if t.phase is Phase.SUCCEEDED)
+    ordered = workload.tasks[0].order is not None
+    gone: list[Task] = []
+
+    def without(group: SubGroup) -> SubGroup:
+        if group.sub_groups:
+            return replace(group, sub_groups=tuple(map(without, group.sub_groups)))
+        least = group.min_member or 0
+        missing = min(ended.get(group.name, 0) - there[group.name], least)
+        if missing <= 0:
+            return group
+        name = f"{workload.name}-{group.name}-ended"
+        order = 0 if ordered else None
+        gone.append(Task(name=name, spec=_GONE, phase=Phase.SUCCEEDED, sub_group=group.name, order=order))
+        return replace(group, min_member=least - missing + 1)
+
+    groups = tuple(map(without, workload.sub_groups))
+    return replace(workload, sub_groups=groups, tasks=(*workload.tasks, *gone)) if gone else workload
 
 
 _GONE = TaskSpec()
