@@ -14,6 +14,7 @@ from tests.engine.reference_devices import meets
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
+from tenure.engine.claimed_devices import known_answers
 from tenure.engine.devices.capacity import consumed_of, is_tainted
 from tenure.engine.devices.counts import BOTH, LATER
 from tenure.engine.devices.selector_form import DeviceSelectorError
@@ -244,6 +245,37 @@ def test_selectors_that_take_long_take_it_from_their_own_namespace():
     later = [s for n in range(1, 7) for s in scheduler.cycle(NOW + n).steps]
     assert [(s.task, s.node) for s in later] == [("hard-0", "n99")]
     assert audit(session) == []
+
+
+def test_a_session_that_is_made_anew_knows_what_selectors_said_to_the_one_before(monkeypatch):
+    """Nodes change in every cycle, so that none is kept; even so what is left of the selectors is asked in time."""
+    monkeypatch.setattr("tenure.engine.devices.answers.MOST_EFFORT_IN_ALL", 2000)
+    names = [f"n{i}" for i in range(20)]
+    claims = [claim(f"c{i}", asked(1, f'device.attributes["{DRIVER}"].model == "b" && {i} < 9')) for i in range(9)]
+    found = cluster(with_uuids(names), claims, [workload(f"w{i}", f"c{i}") for i in range(9)], nodes=names)
+    kept, served = KeptSession(), []
+    for number in range(9):
+        changed = replace(found.nodes[0], labels={"cycle": str(number)})
+        now = replace(found, now=NOW + number, nodes=(changed, *found.nodes[1:]))
+        session = kept.take(now)
+        plan = Scheduler(session).cycle(now.now)
+        kept.keep(now, session, plan)
+        served.append(len(plan.steps))
+    assert served[0] < 9
+    assert served[-1] == 9
+
+
+def test_what_selectors_said_is_forgotten_with_the_devices_and_with_the_classes():
+    """Devices that are replaced again and again take no memory, and a class may select others under its name."""
+    kept, is_a = KeptSession(), DeviceClass(name="gpu", selectors=expression(f'device.attributes["{DRIVER}"].a'))
+    for number in range(20):
+        slices = [local("n0", *(device(f"d{i}", a=DeviceAttribute(flag=i > 5), v=text(str(number))) for i in range(8)))]
+        found = cluster(slices, [claim("c", asked(1))], [workload("w", "c")], (is_a if number == 19 else GPU,))
+        session = kept.take(found)
+        plan = Scheduler(session).cycle(NOW)
+        kept.keep(found, session, plan)
+        assert [s.claims[0].allocation.devices[0].device for s in plan.steps] == ["d6" if number == 19 else "d0"]
+        assert len(known_answers(session.terms.devices).kinds) <= 24
 
 
 def test_all_devices_are_got_as_a_whole_or_not_at_all():
@@ -628,7 +660,12 @@ def test_a_kept_session_gives_the_devices_that_a_new_one_would(found, more):
     inventory = replace(done.cluster.devices, claims=(*done.cluster.devices.claims, *asked))
     workloads = tuple(sorted((*done.cluster.workloads, *come), key=lambda w: w.key))
     later = with_device_uses(replace(done.cluster, now=NOW + 1, workloads=workloads, devices=inventory))
-    assert Scheduler(kept.take(later)).cycle(NOW + 1).steps == Scheduler(session_of(later)).cycle(NOW + 1).steps
+    session = kept.take(later)
+    plan = Scheduler(session).cycle(NOW + 1)
+    assert plan.steps == Scheduler(session_of(later)).cycle(NOW + 1).steps
+    kept.keep(later, session, plan)
+    other = replace(more, now=NOW + 2)
+    assert Scheduler(kept.take(other)).cycle(NOW + 2).steps == Scheduler(session_of(other)).cycle(NOW + 2).steps
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------

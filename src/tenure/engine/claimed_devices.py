@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.devices.answers import KnownAnswers
 from tenure.engine.devices.counts import BOTH, LATER, DeviceCounts, Views
 from tenure.engine.devices.room import DeviceRoom
 from tenure.engine.devices.search import DemandedDevices, TakenDevice
@@ -64,10 +65,18 @@ class DeviceTable:
         self.room = DeviceRoom(DeviceCounts(DeviceStock(nodes, DeviceInventory()), journal))
         self.served = ServedNodes(nodes)
 
-    def take_in(self, inventory: DeviceInventory) -> None:
-        """Take what drivers publish, and the claims that have devices; before any task."""
+    def take_in(self, inventory: DeviceInventory, known: KnownAnswers | None = None) -> None:
+        """Take what drivers publish, and the claims that have devices; before any task.
+
+        What was ``known`` to a session before is, unless most of the kinds of devices are gone.
+        """
         if inventory.slices:
-            self.room = DeviceRoom(DeviceCounts(DeviceStock(self.nodes, inventory), self.journal))
+            classes = {found.name: found for found in inventory.classes}
+            devices = sum(len(one.devices) for one in inventory.slices)
+            if known is None or known.classes != classes or len(known.kinds) > 2 * devices:
+                known = KnownAnswers(classes, {}, {})
+            stock = DeviceStock(self.nodes, inventory, known.kinds)
+            self.room = DeviceRoom(DeviceCounts(stock, self.journal, known))
         self.allocate(inventory.claims)
 
     def allocate(self, claims: tuple[DeviceClaim, ...]) -> None:
@@ -189,6 +198,12 @@ def _meeting(table: DeviceTable, terms: tuple[DeviceTerm, ...], views: Views) ->
     if not wanted:
         return mask
     return mask & table.room.mask(tuple(wanted), views, terms[0].namespace)
+
+
+def known_answers(table: DeviceTable) -> KnownAnswers:
+    """Give what is known of devices, for a session that is made for the same ones."""
+    counts = table.room.counts
+    return KnownAnswers(counts.stock.classes, counts.stock.kinds, counts.kinds.passes())
 
 
 def are_there(table: DeviceTable, terms: Iterable[DeviceTerm]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tenure.engine.claimed_devices import known_answers
+from tenure.engine.devices.answers import KnownAnswers
 from tenure.engine.plan import Plan
 from tenure.engine.run_times import RunTimes
 from tenure.engine.session import Session
@@ -38,6 +40,7 @@ class KeptSession:
         self._cluster: Cluster | None = None
         self._touched: frozenset[str] = frozenset()
         self._changes = self._kinds = 0
+        self._answers: KnownAnswers | None = None
 
     def take(self, cluster: Cluster) -> Session:
         """Give a session that holds what the cluster holds; whatever was decided on the last one was only a plan."""
@@ -56,13 +59,17 @@ class KeptSession:
         return session
 
     def _anew(self, cluster: Cluster) -> Session:
-        session = session_of(cluster)
+        session = session_of(cluster, self._answers)
         self._changes, self._kinds = 0, session.kinds
         return session
 
     def keep(self, cluster: Cluster, session: Session, plan: Plan) -> None:
-        """Keep the session on which a plan was made for a cluster, if the plan only binds and time alters nothing."""
+        """Keep the session on which a plan was made for a cluster, if the plan only binds and time alters nothing.
+
+        Else what it has found out about devices is kept: it takes long, and does not depend on what is placed.
+        """
         self._session = self._cluster = None
+        self._answers = known_answers(session.terms.devices)
         binds = all(step.action == "bind" for step in plan.steps) and not (plan.expired or plan.stale)
         if not binds or session.noticed or session.nominated:
             return

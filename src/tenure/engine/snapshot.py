@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.engine.device_reasons import supply
+from tenure.engine.devices.answers import KnownAnswers
 from tenure.engine.run_times import RunTimes
 from tenure.engine.session import Session
 from tenure.model.cluster import Cluster
@@ -18,8 +19,8 @@ MANY: Final = 1_000
 """Workloads from which on what was made of them is not looked through for garbage once they are taken in."""
 
 
-def session_of(cluster: Cluster) -> Session:
-    """Make a session that holds what the cluster holds at its ``now``."""
+def session_of(cluster: Cluster, known: KnownAnswers | None = None) -> Session:
+    """Make a session that holds what the cluster holds at its ``now``; ``known`` is what one before knew of devices."""
     asked = {name for w in cluster.workloads for t in w.tasks for name, _ in (*t.spec.requests, *t.spec.counted)}
     counts = class_counts(cluster.devices.classes, cluster.settings)
     asked |= {name for found in counts.values() for name in found}
@@ -31,7 +32,7 @@ def session_of(cluster: Cluster) -> Session:
     session.refused_evictions = cluster.refused_evictions
     session.outcomes, session.run_times = cluster.outcomes, RunTimes(cluster.finished_runs)
     session.terms.volumes.attached.attach(cluster.attachments)
-    session.terms.devices.take_in(cluster.devices)
+    session.terms.devices.take_in(cluster.devices, known)
     served = {name: of for name, of in served_by(cluster.devices.classes).items() if name in session.nodes.row}
     for name, class_name in served.items():
         if name.startswith(OF_CLASS):  # so that there is as much of it as its class has devices

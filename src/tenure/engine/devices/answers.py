@@ -6,9 +6,9 @@ cycle, and what is left is looked at in the next.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from tenure.engine.devices.capacity import Consumed, consumed_of
 from tenure.engine.devices.search import DeviceSearchError
 from tenure.engine.devices.stock import DeviceStock, StockedDevice
-from tenure.model.devices import DeviceSelector, ExactDevices
+from tenure.model.devices import DeviceClass, DeviceSelector, ExactDevices
 
 Ints = NDArray[np.int64]
+Passes = Consumed | DeviceSearchError | None
+"""What a request would consume of a device; None if it does not take it, an error if that cannot be told."""
 
 MOST_EFFORT_IN_ALL: Final = 2_000_000
 """Effort that selectors of one namespace may cost in a cycle, seconds at the very most: see `selector_form`."""
@@ -49,12 +51,24 @@ class RequestKind:
     asked: ExactDevices
     namespace: str
     free: Ints
-    passes: dict[int, Consumed | DeviceSearchError | None] = field(default_factory=dict)
+    passes: dict[int, Passes] = field(default_factory=dict)
     members: set[int] = field(default_factory=set)
     said: dict[tuple[int, Hashable], bool | str] = field(default_factory=dict)
     is_plain: bool = False
     plain_so_far: bool = True
     looked_at: int = 0
+
+
+class KnownAnswers(NamedTuple):
+    """What is known of devices whatever nodes there are, so that a session that is made anew does not ask again.
+
+    ``kinds`` are the numbers of kinds of devices, ``passes`` says by request what it would consume of one of a kind.
+    Both hold for these ``classes``.
+    """
+
+    classes: Mapping[str, DeviceClass]
+    kinds: dict[Any, int]
+    passes: Mapping[Any, dict[int, Passes]]
 
 
 class SelectorAnswers:

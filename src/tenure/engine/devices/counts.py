@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from tenure.engine.devices.answers import KnownAnswers
 from tenure.engine.devices.capacity import Consumed
 from tenure.engine.devices.kinds import RequestKinds
 from tenure.engine.devices.search import TakenDevice
@@ -28,7 +29,7 @@ class DeviceCounts:
     ``used`` and ``shared`` are ``int64[2, devices]``: how many claims have a device as a whole, and a share of it.
     """
 
-    def __init__(self, stock: DeviceStock, journal: Journal) -> None:
+    def __init__(self, stock: DeviceStock, journal: Journal, known: KnownAnswers | None = None) -> None:
         count = len(stock.numbers)
         self.stock = stock
         self.used = np.zeros((2, count), np.int64)
@@ -36,7 +37,7 @@ class DeviceCounts:
         self.consumed: list[dict[tuple[int, str], int]] = [{}, {}]
         self.counted = [[0] * len(stock.totals) for _ in BOTH]
         self.stamps = np.zeros(len(stock.at), np.int64)
-        self.kinds = RequestKinds(stock, journal, self.used)
+        self.kinds = RequestKinds(stock, journal, self.used, known.passes if known is not None else None)
         self._journal = journal
         self._stamp = 0
 

@@ -6,12 +6,13 @@ Where its selectors may not be asked any more, it is looked at further at the be
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.devices.answers import TOO_MUCH, RequestKind, SelectorAnswers
+from tenure.engine.devices.answers import TOO_MUCH, Passes, RequestKind, SelectorAnswers
 from tenure.engine.devices.capacity import Consumed, is_tainted
 from tenure.engine.devices.search import DeviceSearchError
 from tenure.engine.devices.stock import DeviceStock, StockedDevice
@@ -23,13 +24,19 @@ Ints = NDArray[np.int64]
 
 
 class RequestKinds:
-    """The kinds of requests of a session; ``used`` is ``int64[2, devices]``, by view how often each is given out."""
+    """The kinds of requests of a session; ``used`` is ``int64[2, devices]``, by view how often each is given out.
 
-    def __init__(self, stock: DeviceStock, journal: Journal, used: Ints) -> None:
+    ``passes`` is what is known of requests from before.
+    """
+
+    def __init__(
+        self, stock: DeviceStock, journal: Journal, used: Ints, passes: Mapping[Any, dict[int, Passes]] | None = None
+    ) -> None:
         self._stock = stock
         self._journal = journal
         self._used = used
         self._known: dict[Any, RequestKind] = {}
+        self._before = passes or {}
         self._taking: list[list[RequestKind]] = [[] for _ in stock.numbers]
         self._unfinished: list[RequestKind] = []
         self._answers = SelectorAnswers(stock)
@@ -49,13 +56,17 @@ class RequestKinds:
         known = self._known.get(key)
         if known is None:
             free = np.zeros((2, len(self._stock.at)), np.int64)
-            known = self._known[key] = RequestKind(asked, namespace, free)
+            known = self._known[key] = RequestKind(asked, namespace, free, self._before.get(key, {}))
             self._look_on(known)
         return known
 
     def is_unfinished(self, kind: RequestKind) -> bool:
         """Whether there are devices that have not been looked at yet."""
         return kind.looked_at < len(self._stock.by_number)
+
+    def passes(self) -> dict[Any, dict[int, Passes]]:
+        """Give what is known of the requests that there are."""
+        return {key: kind.passes for key, kind in self._known.items()}
 
     def all(self) -> list[RequestKind]:
         """Give all kinds that are known."""
@@ -87,27 +98,38 @@ class RequestKinds:
         if not kind.passes and not self._answers.may_begin(kind):
             self._unfinished.append(kind)
             return
+        taken: list[int] = []
         for device in self._stock.by_number[kind.looked_at :]:
             if device is not None and device.kind not in kind.passes and not self._answers.judge(kind, device):
                 self._unfinished.append(kind)
-                return
+                break
             kind.looked_at += 1
-            if device is not None:
-                self._count_in(kind, device)
-        kind.is_plain = kind.plain_so_far
-        kind.said.clear()
+            if device is not None and self._is_taken(kind, device):
+                taken.append(device.number)
+        self._count_in(kind, taken)
+        if not self.is_unfinished(kind):
+            kind.is_plain = kind.plain_so_far
+            kind.said.clear()
 
-    def _count_in(self, kind: RequestKind, device: StockedDevice) -> None:
-        """Count a device that was judged, unless it is not taken."""
+    def _is_taken(self, kind: RequestKind, device: StockedDevice) -> bool:
+        """Whether a device that was judged is one of those that a kind of requests takes."""
         passes = kind.passes[device.kind]
         if passes is None or is_tainted(device.model.taints, kind.asked.tolerations):
-            return
+            return False
         if isinstance(passes, DeviceSearchError):
             kind.plain_so_far = False
-            return
-        kind.members.add(device.number)
+            return False
         kind.plain_so_far &= device.is_plain and device.number not in self._stock.odd
-        self._taking[device.number].append(kind)
-        used, nodes = self._used[:, device.number], self._stock.reach[device.number]
-        kind.free[0, nodes] += int(used[THEN] == 0)
-        kind.free[1, nodes] += int(not used.any())
+        return True
+
+    def _count_in(self, kind: RequestKind, taken: list[int]) -> None:
+        """Count devices that a kind of requests takes, by the nodes that reach them; all at once, for they are many."""
+        if not taken:
+            return
+        kind.members.update(taken)
+        for number in taken:
+            self._taking[number].append(kind)
+        reach = [self._stock.reach[number] for number in taken]
+        nodes, used = np.concatenate(reach), self._used[:, np.repeat(taken, [len(found) for found in reach])]
+        for place, is_free in enumerate((used[THEN] == 0, ~used.any(axis=0))):
+            kind.free[place] += np.bincount(nodes[is_free], minlength=len(kind.free[place]))

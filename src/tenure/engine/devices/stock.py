@@ -66,9 +66,10 @@ class DeviceStock:
     """The devices of a cluster by node. ``numbers`` are those of the devices, ``reach`` the nodes that reach each.
 
     ``totals`` are the amounts of the counters that devices share; of which pool they are, ``pool_counters`` says.
+    ``kinds`` are the numbers of the kinds of devices, by all that selectors and requests look at.
     """
 
-    def __init__(self, nodes: NodeTable, inventory: DeviceInventory) -> None:
+    def __init__(self, nodes: NodeTable, inventory: DeviceInventory, kinds: dict[Any, int] | None = None) -> None:
         self.nodes = nodes
         self.classes: dict[str, DeviceClass] = {found.name: found for found in inventory.classes}
         self.numbers: dict[DeviceKey, int] = {}
@@ -76,7 +77,7 @@ class DeviceStock:
         self.at: list[NodeDevices] = [_NOTHING] * len(nodes)
         self.pool_nodes: list[Indices] = []
         self.pool_counters: list[list[int]] = []
-        self._kinds: dict[Any, int] = {}
+        self.kinds: dict[Any, int] = {} if kinds is None else kinds
         self._made: dict[tuple[int, str], StockedDevice] = {}
         self._parts: dict[tuple[int, tuple[str, ...]], tuple[StockedDevice, ...] | None] = {}
         self._counters: dict[tuple[int, str, str], int] = {}
@@ -216,7 +217,7 @@ class DeviceStock:
             driver, device.is_shared, device.taints, tuple(sorted(device.attributes.items(), key=lambda a: a[0])),
             tuple(sorted(device.capacity.items(), key=lambda c: c[0])),
         )  # fmt: skip
-        return self._kinds.setdefault(seen, len(self._kinds))
+        return self.kinds.setdefault(seen, len(self.kinds))
 
     def _note_pool_nodes(self) -> None:
         nodes: list[set[int]] = [set() for _ in self._pools]
