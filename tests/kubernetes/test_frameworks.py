@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.effort import tries
-from tests.kubernetes.frameworks import OWNERS
-from tests.kubernetes.theatre import Theatre, ray, train
+from tests.kubernetes.frameworks import OWNERS, path_of
+from tests.kubernetes.theatre import PYTORCH, ROLE, Theatre, ray, train
 from tools.controlplane.plane import Options as PlaneOptions
 
 SPARK, SET = "SparkApplication.sparkoperator.k8s.io", "JobSet.jobset.x-k8s.io"
@@ -57,6 +57,44 @@ def test_a_gang_waits_as_a_whole_until_its_last_pod_is_there(theatre):
     theatre.act()
     theatre.play.life()
     assert theatre.placed() == {"ray": 3}
+
+
+def test_what_runs_of_a_job_stays_that_is_given_more_workers_than_there_is_room_for(theatre):
+    """Also under the next scheduler. What it has lost is another matter: it is stale, and goes."""
+    train(theatre, elastic=False)
+    theatre.act()
+    theatre.play.life()
+    assert theatre.placed() == {"train": 4}
+    more = {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 5}}}}
+    theatre.client.patch(f"{path_of(PYTORCH)}/train", more, "merge")
+    for name in "uv":
+        theatre.operators.wants(f"train-{name}", theatre.operators.made["train"], **{ROLE: "worker"})
+    theatre.act()
+    theatre.play.life()
+    assert (theatre.placed(), theatre.evicted()) == ({"train": 4}, [])
+    del theatre.operators.plans["train-x"]
+    del theatre.operators.plans["train-u"], theatre.operators.plans["train-v"]
+    for name in ("train-x", "train-u", "train-v"):
+        theatre.client.delete(f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0})
+    theatre.play.life()
+    assert sorted(set(theatre.evicted())) == ["train-m", "train-y", "train-z"]
+
+
+def test_a_set_goes_on_whose_first_job_has_ended_and_is_gone(theatre):
+    """The pods of its second job come then, and all of them start; they wait for what they come after no more."""
+    jobs = [
+        {"name": name, "template": {"spec": {"parallelism": 2, "completions": 2}}, **after}
+        for name, after in (("a", {}), ("b", {"dependsOn": [{"name": "a", "status": "Complete"}]}))
+    ]
+    whole = theatre.operators.create(SET, "set", {"replicatedJobs": jobs}, "b")
+    theatre.client.patch(
+        f"{path_of(SET)}/set", {"status": {"replicatedJobsStatus": [{"name": "a", "succeeded": 1}]}}, "merge"
+    )
+    for name in "xy":
+        theatre.operators.wants(f"set-{name}", whole, **{"jobset.sigs.k8s.io/replicatedjob-name": "b"})
+    theatre.act()
+    theatre.play.life()
+    assert theatre.placed() == {"set": 2}
 
 
 def test_executors_come_after_their_driver_and_go_before_it(theatre):

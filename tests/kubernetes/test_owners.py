@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, thing, watching
+from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, sealed, thing, watching
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.owners import MOST_OWNERS
 from tenure.clusters.kubernetes.read.observe import Observer
+from tenure.clusters.kubernetes.write.actor import sealed_at_bind
 from tenure.model.selectors import Topology
 from tenure.playthrough import play
 
@@ -261,6 +262,45 @@ def test_launcher_and_workers_of_mpi_are_one_workload(policy):
     assert made("", "").min_member == made("n", "n").min_member == 3
     assert "l" in core_of(made("", ""))
     assert [g.min_member for g in made("", "n").sub_groups] == ([2, None] if comes_later else [])
+
+
+def test_what_comes_later_counts_as_what_its_workload_began_with():
+    """A launcher of MPI that comes when its workers run is recorded as one of three."""
+    spec = {"mpiReplicaSpecs": replicas(Launcher=1, Worker=2), "launcherCreationPolicy": "WaitForWorkersReady"}
+    label, whose = "training.kubeflow.org/job-role", ("MPIJob", "m", "kubeflow.org/v2beta1")
+    workers = [pod(f"w-{n}", owner=whose, labels={label: "worker"}, node="n") for n in range(2)]
+    watch = watching(
+        node("n"), *workers, pod("l", owner=whose, labels={label: "launcher"}),
+        **{"mpijobs.kubeflow.org": [owner("m", spec=spec)]},
+    )  # fmt: skip
+    (made,) = watch.observe(NOW).cluster.workloads
+    launcher = watch.informers.pods.records["default", "l"]
+    assert sealed_at_bind(launcher, made, (), NOW).together == 3
+
+
+@pytest.mark.parametrize(
+    ("began", "asked", "runs", "needed", "is_evicted"),
+    [
+        (2, 5, 2, 2, False),  # it was given more
+        (2, 5, 1, 2, True),  # and has lost one of those with which it began
+        (5, 5, 2, 5, True),  # it has lost three
+        (5, 2, 2, 2, False),  # it was made smaller
+        (5, 4, 2, 2, False),  # and then larger again
+        (0, 5, 2, 5, True),  # pods of before that was recorded
+    ],
+)
+def test_what_runs_of_an_owner_is_whole_as_it_began(began, asked, runs, needed, is_evicted):
+    """A Job with more ``parallelism`` than when it began grows as far as there is room; what runs of it stays."""
+    seal = sealed(queue="default", started="2026-11-20T09:00:00Z", together=began)
+    pods = [pod(f"g-{n}", owner=("Job", "g"), node="n", status=seal) for n in range(runs)]
+    pods += [pod(f"g-{n}", owner=("Job", "g")) for n in range(runs, asked)]
+    cluster = observed(node("n", str(runs)), *pods, jobs=[owner("g", spec={"parallelism": asked})]).cluster
+    (made,) = cluster.workloads
+    assert made.min_member == needed
+    cluster = replace(cluster, workloads=(replace(made, stale_since=NOW - 3600 * 1_000_000),))
+    assert any(s.action == "evict" for s in play(cluster).steps) == is_evicted
+    more = observed(node("n", str(runs + 1)), *pods, jobs=[owner("g", spec={"parallelism": asked})]).cluster
+    assert len(starting(more)) == (asked > runs)
 
 
 def test_each_group_of_leader_and_workers_is_a_workload():

@@ -47,6 +47,7 @@ class Seal(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     ``queue`` is empty until it is bound. ``fixed``: it was not preemptible then. ``kept``: why it is never moved.
     ``first``: its workload started with it, so that the API server's own time of its placement is the start; else
     ``started`` is its workload's start. ``stale`` is since when that has too few tasks. Times are RFC 3339.
+    ``together``: of so many pods that are needed it was one (0: not recorded).
     """
 
     queue: str = ""
@@ -58,6 +59,7 @@ class Seal(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     notice: NoticeNote | None = None
     stale: str = ""
     first: bool = False
+    together: int = 0
 
     @property
     def is_bound(self) -> bool:

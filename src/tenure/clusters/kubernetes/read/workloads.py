@@ -110,6 +110,7 @@ def make(
         values["min_member"] = _min_member(kind, about, pods, problems, settled=settled)
         if about.shape is not None and values["min_member"] == about.shape.together:
             tasks, values = _grouped(pods, tasks, about.shape, values)
+            values["min_member"] = _needed_now(values["min_member"], pods)
     if about.goes_whole and values.get("min_member") is not None:
         values["min_member"] = max(values["min_member"], sum(t.phase in ACTIVE for t in tasks))
     values = {**_topology_of(pods, problems), **values}
@@ -413,6 +414,19 @@ def _min_member(
         going = (Phase.TERMINATING, Phase.FAILED)
         return max(1, sum(p.task.phase not in going for p in pods)) if owned else None
     return 1
+
+
+def _needed_now(stated: int | None, pods: Sequence[PodRecord]) -> int | None:
+    """Give how many pods of an owner are needed that may have been resized since its pods started.
+
+    What it has been given since is more than it started with, and not lost. Of one that needed more then, nothing that
+    it lacks counts as lost: whether it has been larger again since nothing tells.
+    """
+    runs = [pod for pod in pods if pod.task.phase in ACTIVE]
+    before = max((pod.sealed.together for pod in runs if pod.sealed is not None), default=0)
+    if stated is None or not before:
+        return stated
+    return min(stated, before if before <= stated else max(1, len(runs)))
 
 
 def _evicts_never(priority_class: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from tenure.clusters.kubernetes.write.outcome import Failure, Outcome, Preparati
 from tenure.clusters.kubernetes.write.pod_writer import CONFLICT, PodWriter
 from tenure.engine.plan import EVICTING, Plan, PlanStep
 from tenure.model.duration import format_time
-from tenure.model.workload import Nomination, Workload
+from tenure.model.workload import Nomination, SubGroup, Workload
 
 _GONE: Final = 404
 
@@ -210,7 +210,13 @@ def sealed_at_bind(pod: PodRecord, workload: Workload, devices: tuple[int, ...],
         fixed=not workload.is_preemptible,
         kept=kept,
         first=start is None,
+        together=workload.min_member or _needed(workload.sub_groups),
     )
+
+
+def _needed(groups: Iterable[SubGroup]) -> int:
+    """Give how many tasks subgroups have once they run, those included without which the workload starts."""
+    return sum(_needed(group.sub_groups) if group.sub_groups else group.min_member or 0 for group in groups)
 
 
 def _awaited(step: PlanStep) -> str:
