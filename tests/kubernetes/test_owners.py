@@ -223,8 +223,9 @@ def test_of_a_set_as_one_group_those_count_that_have_ended():
     assert starting(observed(node("n"), *there, *pods_of_set("last", 2), **said).cluster) == set()
 
 
-def test_workers_that_come_when_their_leader_is_ready_start_together():
-    """Of two groups with room for the workers of one, one gets it all; a launcher that runs is no surplus."""
+@pytest.mark.parametrize("why", ["its leader is ready", "its leader has a place"])
+def test_workers_that_come_later_than_their_leader_start_together(why):
+    """Of two groups with room for the workers of one, one gets it all. A leader starts without them."""
     index, worker = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
     pods, sets = [], []
     for group in "01":
@@ -233,11 +234,49 @@ def test_workers_that_come_when_their_leader_is_ready_start_together():
         sets.append(owner(f"x-{group}", "Pod", f"x-{group}"))
         whose = ("StatefulSet", f"x-{group}", "apps/v1")
         pods += [pod(f"x-{group}-{n}", owner=whose, labels={index: group, worker: str(n)}) for n in (1, 2, 3)]
-    spec = {"leaderWorkerTemplate": {"size": 4}, "startupPolicy": "LeaderReady"}
-    whole = {"leaderworkersets.leaderworkerset.x-k8s.io": [owner("x", spec=spec)]}
-    sets.append(owner("x", "LeaderWorkerSet", "x", LWS))
-    seen = observed(node("n", "7"), *pods, statefulsets=sets, **whole)
-    assert starting(seen.cluster) == {"x-0-1", "x-0-2", "x-0-3"}
+    spec, near = {"leaderWorkerTemplate": {"size": 4}}, "leaderworkerset.sigs.k8s.io/exclusive-topology"
+    if why == "its leader is ready":
+        spec["startupPolicy"] = "LeaderReady"
+    annotations = {near: "example.com/rack"} if why == "its leader has a place" else {}
+    whole = {
+        "leaderworkersets.leaderworkerset.x-k8s.io": [owner("x", spec=spec, metadata={"annotations": annotations})],
+        "statefulsets": [*sets, owner("x", "LeaderWorkerSet", "x", LWS)],
+    }
+    assert starting(observed(node("n", "7"), *pods, **whole).cluster) == {"x-0-1", "x-0-2", "x-0-3"}
+    leader = pod("x-0", owner=("StatefulSet", "x", "apps/v1"), labels={index: "0", worker: "0"})
+    assert starting(observed(node("n", "7"), leader, **whole).cluster) == {"x-0"}
+
+
+@pytest.mark.parametrize("where", ["set", "job"])
+def test_a_set_with_domains_of_its_own_starts_with_the_first_pod_of_each_job(where):
+    """Others are refused until that has a place. They start together then, and all of it is needed once they run."""
+    index, near = "batch.kubernetes.io/job-completion-index", "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    metadata = {"annotations": {near: "example.com/rack"}}
+    template = {"spec": {"parallelism": 3, "completions": 3}, **({"metadata": metadata} if where == "job" else {})}
+    spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]}
+    of_set = metadata if where == "set" else {}
+    sets = {
+        "jobsets.jobset.x-k8s.io": [owner("s", spec=spec, metadata=of_set)],
+        "jobs": [owner(f"s-w-{n}", "JobSet", "s", JOB_SET) for n in range(2)],
+    }
+
+    def pods(*numbers, **more):
+        return [
+            pod(f"{job}-{n}", owner=("Job", f"s-w-{job}", "batch/v1"), labels={JOB_OF_SET: "w", index: str(n)}, **more)
+            for job in range(2)
+            for n in numbers
+        ]
+
+    def begins(cpu, *listed):
+        return starting(observed(node("n", cpu), *listed, **sets).cluster)
+
+    first, runs = pods(0), pods(0, node="n")
+    assert [begins("8", *first[:1]), begins("8", *first)] == [set(), {"0-0", "1-0"}]
+    assert begins("8", *first, *pods(1)) == {"0-0", "1-0"}  # left from before
+    assert begins("8", *runs, *pods(1)) == begins("5", *runs, *pods(1, 2)) == set()
+    assert begins("6", *runs, *pods(1, 2)) == {"0-1", "0-2", "1-1", "1-2"}
+    (whole,) = observed(node("n"), *pods(0, 1, 2, node="n"), **sets).cluster.workloads
+    assert [(g.name, g.min_member) for g in whole.sub_groups] == [("w", 2), ("w-following", 4)]
 
 
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])

@@ -214,6 +214,10 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "after": "What its pods come after: where anything stands here, they come later as with `laterWhen`.",
         "ended": "How many of its parts (`times`) have ended for good, so that their pods are not waited for: what "
         "stands at `count`, of the thing at `each` whose name at `named` is the role's.",
+        "firstWhen": "Where anything stands at one of these paths, one pod of each of its parts (`times`) comes first, "
+        "and the others come when that has a place: both are roles, and the second is later.",
+        "firstLabel": "The label that tells which pods come first.",
+        "firstValue": "Its value.",
         "template": "The template of its pods, at the first of these paths where one stands.",
         "requiredTopology": "The label of nodes under one value of which its pods have to be.",
         "preferredTopology": "The label of nodes under one value of which they should be if that is possible.",

@@ -40,6 +40,9 @@ SURPLUS: Final = 1_000_000
 
 MOST_REPLICAS: Final = 2**31 - 1
 
+FOLLOWING: Final = "-following"
+"""Ending of the name of a role whose pods come when others of theirs have a place."""
+
 LATER: Final = "later"
 """The subgroup of roles that start apart from what runs."""
 
@@ -77,6 +80,9 @@ class PodRole:
     later_but_first: bool = False
     after: PathText | None = None
     ended: EndedParts | None = None
+    first_when: tuple[PathText, ...] = ()
+    first_label: str = ""
+    first_value: str = ""
     template: tuple[PathText, ...] = ()
     required_topology: PathText | None = None
     preferred_topology: PathText | None = None
@@ -88,9 +94,8 @@ class PodRole:
         needed = () if self.later else (*number, self.minimum, self.minimum_when)
         near = (self.required_topology, self.preferred_topology)
         later = (self.later_when, self.after)
-        return self.ended is not None or any(
-            path is not None for path in (self.each, self.named, *later, *needed, *near)
-        )
+        paths = (self.each, self.named, *later, *needed, *near)
+        return self.ended is not None or bool(self.first_when) or any(path is not None for path in paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +214,8 @@ class RoleShape:
 
     ``once_there`` is how many it needs, of what comes later, as soon as one of them is there: they come together.
     ``is_apart``: it starts as a whole beside what runs, which does not need it yet. ``ended`` counts its pods that have
-    ended for good. ``template`` is the template of its pods, where one was found, and ``place`` where.
+    ended for good. Of a role that is parted in two, ``first`` is label and value of the pods that come first, and the
+    other one ``follows``. ``template`` is the template of its pods, where one was found, and ``place`` where.
     """
 
     name: str
@@ -220,12 +226,16 @@ class RoleShape:
     once_there: int = 0
     is_apart: bool = False
     ended: int = 0
+    first: tuple[str, str] | None = None
+    follows: bool = False
     topology: Topology | None = None
     template: Any = field(default=None, compare=False)
     place: Place = field(default=(), compare=False)
 
     def has(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod of these labels plays the role; letters count alike, large or small."""
+        if self.first is not None and (labels.get(self.first[0]) == self.first[1]) is self.follows:
+            return False
         return not self.label or labels.get(self.label, "").lower() == (self.value or self.name).lower()
 
 
@@ -400,7 +410,11 @@ class _ShapeReader:
             part = _Part(place, item)
             named = self._at(role.named, part).value
             name = named if isinstance(named, str) else role.name or str(place[-1])
-            yield self._role(role, name[:LONGEST_NAME], part, is_first=number == 0)
+            shape = self._role(role, name[:LONGEST_NAME], part, is_first=number == 0)
+            if any(self._at(path, part).value is not None for path in role.first_when):
+                yield from _parted(shape, (role.first_label, role.first_value), self.count(role.times, part, 1))
+            else:
+                yield shape
 
     def _role(self, role: PodRole, name: str, part: _Part, *, is_first: bool = False) -> RoleShape:
         times = self.count(role.times, part, 1)
@@ -502,6 +516,24 @@ class _ShapeReader:
             if found.value is not None and found.value != "":
                 self.problems.append(ShapeProblem(found.place, f"is {describe(found.value)}, but text is expected"))
         return ""
+
+
+def _parted(shape: RoleShape, first: tuple[str, str], parts: int) -> Iterator[RoleShape]:
+    """Part a role in two: one pod of each of its parts, and the others, which come when that one has a place."""
+    leading = min(parts, shape.replicas)
+    ended = shape.ended * leading // max(1, shape.replicas)
+    is_later = shape.once_there > 0
+    value = shape.value or shape.name
+    yield replace(
+        shape, replicas=leading, minimum=0 if is_later else leading, once_there=leading if is_later else 0,
+        ended=ended, first=first, value=value,
+    )  # fmt: skip
+    following = shape.replicas - leading
+    if following:
+        yield replace(
+            shape, name=f"{shape.name[: LONGEST_NAME - len(FOLLOWING)]}{FOLLOWING}", replicas=following, minimum=0,
+            once_there=following, ended=shape.ended - ended, first=first, follows=True, value=value,
+        )  # fmt: skip
 
 
 def _comes_later(role: PodRole, after: Any, told: Any, *, is_first: bool) -> bool:

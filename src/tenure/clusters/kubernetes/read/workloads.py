@@ -141,7 +141,7 @@ def _with_roles(about: GroupDeclaration, records: Sequence[PodRecord]) -> GroupD
     """Give what is said of a group with the roles that come later, of which a pod is there.
 
     All of it starts together, unless some of it runs already: then what has come since starts apart, as a whole, and is
-    needed once it runs.
+    needed once it runs. So does what follows others, of which there may be more once these have a place.
     """
     shape = about.shape
     if shape is None or not any(role.once_there for role in shape.roles):
@@ -153,7 +153,8 @@ def _with_roles(about: GroupDeclaration, records: Sequence[PodRecord]) -> GroupD
             return about
         phases.setdefault(role, set()).add(record.task.phase)
     runs = any(found & ACTIVE for found in phases.values())
-    apart = {n for n, found in phases.items() if runs and not found & _BEGUN and not shape.roles[n].ended}
+    waits = {n for n, found in phases.items() if not found & _BEGUN and not shape.roles[n].ended}
+    apart = {n for n in waits if runs or shape.roles[n].follows}
     return replace(about, shape=shape.with_roles(phases.keys(), apart))
 
 
