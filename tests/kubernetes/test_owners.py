@@ -214,6 +214,22 @@ def test_a_set_does_not_wait_for_pods_of_jobs_that_have_ended(said, ended, there
     assert len(starting(observed(node("n"), *waits, **job_set(said, first=ended)).cluster)) == starts
 
 
+@pytest.mark.parametrize("status", [{"succeeded": 1}, {"failedIndexes": "2"}, {"succeeded": 9}, {}])
+@pytest.mark.parametrize("there", ["waits", "runs"])
+def test_a_set_does_not_wait_for_pods_that_have_ended_in_a_job_that_goes_on(status, there):
+    """One of three is gone, and what is left starts, also beside another job of the set; its Job says how many are."""
+    said = job_set("neither")
+    said["jobs"] = [
+        owner(f"s-{name}-0", "JobSet", "s", JOB_SET, spec={"parallelism": count, "completions": count}, status=told)
+        for name, count, told in (("first", 2, {}), ("last", 3, status))
+    ]
+    first = pods_of_set("first", 2, **({"node": "n"} if there == "runs" else {}))
+    cluster = observed(node("n"), *first, *pods_of_set("last", 2), **said).cluster
+    assert len(starting(cluster)) == (0 if not status and there == "waits" else 4 if there == "waits" else 2)
+    cluster = replace(cluster, workloads=(replace(cluster.workloads[0], stale_since=NOW - 3600 * 1_000_000),))
+    assert any(s.action == "evict" for s in play(cluster).steps) == (not status and there == "runs")
+
+
 def test_of_a_set_as_one_group_those_count_that_have_ended():
     """Half of four pods of a role are gone; those that are still there are not counted twice."""
     said = job_set("neither", first=9)
@@ -221,6 +237,9 @@ def test_of_a_set_as_one_group_those_count_that_have_ended():
     assert len(starting(observed(node("n"), *pods_of_set("last", 3), **said).cluster)) == 3
     there = pods_of_set("first", 2, node="n", phase="Succeeded")
     assert starting(observed(node("n"), *there, *pods_of_set("last", 2), **said).cluster) == set()
+    of_last = owner("s-last-0", "JobSet", "s", JOB_SET, spec={"parallelism": 3}, status={"succeeded": 1})
+    said["jobs"] = [said["jobs"][0], of_last]
+    assert len(starting(observed(node("n"), *there, *pods_of_set("last", 2), **said).cluster)) == 2
 
 
 @pytest.mark.parametrize("why", ["its leader is ready", "its leader has a place"])

@@ -32,6 +32,9 @@ CORE_GROUPS: Final = frozenset({"", "apps", "batch"})
 POD: Final = "Pod"
 """The key of the kind of pods that own others."""
 
+JOB: Final = "Job"
+"""The key of the kind of Kubernetes' own Jobs."""
+
 MOST_ROLES: Final = 64
 """Roles of one owner that are told apart; pods of others come last."""
 
@@ -252,12 +255,14 @@ class OwnerShape:
     """The shape of what an owner makes: the roles of its pods, and how many start together.
 
     ``minimum`` is None where nothing says it. ``ended`` counts the pods that have ended for good: none is made anew.
+    ``has_parts``: its roles have parts of which it says how many have ended, and which say it of their pods themselves.
     ``problems`` say what could not be read.
     """
 
     roles: tuple[RoleShape, ...] = ()
     minimum: int | None = None
     sub_groups: bool = False
+    has_parts: bool = False
     near: tuple[NearRoles, ...] = ()
     topology: Topology | None = None
     queue: str = ""
@@ -280,6 +285,13 @@ class OwnerShape:
             for number, role in enumerate(self.roles)
         )  # fmt: skip
         return replace(self, roles=tuple(come))
+
+    def with_ended(self, more: Mapping[int, int]) -> OwnerShape:
+        """Give the shape with more pods that have ended, by the number of their role."""
+        roles = tuple(
+            replace(role, ended=min(role.ended + more.get(n, 0), role.replicas)) for n, role in enumerate(self.roles)
+        )
+        return replace(self, roles=roles, ended=min(self.ended + sum(more.values()), MOST_REPLICAS))
 
     def role_of(self, labels: Mapping[str, str]) -> int | None:
         """Give the number of the role that a pod of these labels plays; None where it is none of them."""
@@ -354,6 +366,7 @@ def shape_of(
         roles=roles,
         minimum=max(1, minimum) if minimum is not None else 1 if not roles else None,
         sub_groups=kind.sub_groups,
+        has_parts=any(role.ended is not None for role in kind.roles),
         near=tuple(reader.near(kind.role_groups, {role.name for role in roles})),
         topology=reader.topology(kind, reader.whole),
         queue=reader.text(kind.queue),

@@ -13,6 +13,7 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey, ObjectStore
 from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read import groups, kueue, volcano_groups
+from tenure.clusters.kubernetes.read.ended_jobs import with_ended_jobs
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
 from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
@@ -76,7 +77,7 @@ class DeclarationReader:
         group: GroupKey,
         chains: Collection[OwnerChain],
         kinds: WorkloadKinds,
-        pods: Iterable[PodRecord],
+        pods: Collection[PodRecord],
         *,
         counts: bool,
     ) -> GroupDeclaration | None:
@@ -86,6 +87,9 @@ class DeclarationReader:
         """
         self._note(group, chains)
         about = self._said(group, chains, kinds) if counts else None
+        if about is not None and about.shape is not None and about.shape.has_parts:
+            shape = with_ended_jobs(about.shape, pods, lambda job: self._owner(group[0], job, kinds))
+            about = replace(about, shape=shape, ended=shape.ended)
         labels = [*(pod.labels for pod in pods), *([about.labels] if about is not None else [])]
         fallback = self._queues.behind(group[0], labels) or self._queue_of_others(group[0], chains, kinds)
         return replace(about or groups.NOTHING_SAID, fallback_queue=fallback) if fallback else about
