@@ -294,6 +294,8 @@ def test_a_set_with_domains_of_its_own_starts_with_the_first_pod_of_each_job(whe
     assert begins("8", *first, *pods(1)) == {"0-0", "1-0"}  # left from before
     assert begins("8", *runs, *pods(1)) == begins("5", *runs, *pods(1, 2)) == set()
     assert begins("6", *runs, *pods(1, 2)) == {"0-1", "0-2", "1-1", "1-2"}
+    ended = pods(0, node="n", phase="Succeeded")
+    assert begins("8", *ended[:1], *first[1:], *pods(1)) == {"1-0", "0-1", "1-1"}  # nothing that is not there is needed
     (whole,) = observed(node("n"), *pods(0, 1, 2, node="n"), **sets).cluster.workloads
     assert [(g.name, g.min_member) for g in whole.sub_groups] == [("w", 2), ("w-following", 4)]
 

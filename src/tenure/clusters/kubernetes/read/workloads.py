@@ -27,6 +27,7 @@ HELD = "tenure-held"
 
 ACTIVE = frozenset({Phase.BOUND, Phase.RUNNING})
 _BEGUN = ACTIVE | {Phase.SUCCEEDED}
+_ENDED = frozenset({Phase.SUCCEEDED, Phase.FAILED})
 PLACED = frozenset({Phase.BOUND, Phase.RUNNING, Phase.TERMINATING})
 BARE_KIND = "Pod"
 """``ownerKind`` of a pod that nobody recreates."""
@@ -146,16 +147,35 @@ def _with_roles(about: GroupDeclaration, records: Sequence[PodRecord]) -> GroupD
     shape = about.shape
     if shape is None or not any(role.once_there for role in shape.roles):
         return about
-    phases: dict[int, set[Phase]] = {}
+    phases: dict[int, list[Phase]] = {}
     for record in records:
         role = shape.role_of(record.labels)
         if role is None:
             return about
-        phases.setdefault(role, set()).add(record.task.phase)
-    runs = any(found & ACTIVE for found in phases.values())
-    waits = {n for n, found in phases.items() if not found & _BEGUN and not shape.roles[n].ended}
+        phases.setdefault(role, []).append(record.task.phase)
+    runs = any(not ACTIVE.isdisjoint(found) for found in phases.values())
+    waits = {n for n, found in phases.items() if _BEGUN.isdisjoint(found) and not shape.roles[n].ended}
     apart = {n for n in waits if runs or shape.roles[n].follows}
-    return replace(about, shape=shape.with_roles(phases.keys(), apart))
+    return replace(about, shape=_without_absent(shape, phases).with_roles(phases.keys(), apart))
+
+
+def _without_absent(shape: OwnerShape, phases: Mapping[int, Sequence[Phase]]) -> OwnerShape:
+    """Give a shape of which no parted role waits for pods that are not there, once one of its pods has ended.
+
+    In which of its two parts it has ended, and whether others follow it, nothing says.
+    """
+    ended = {
+        role.value for number, role in enumerate(shape.roles)
+        if role.first is not None and (role.ended or not _ENDED.isdisjoint(phases.get(number, ())))
+    }  # fmt: skip
+    if not ended:
+        return shape
+    there = [sum(phase is not Phase.FAILED for phase in phases.get(n, ())) for n in range(len(shape.roles))]
+    return replace(shape, roles=tuple(
+        replace(role, minimum=min(role.minimum, count), once_there=min(role.once_there, count), ended=0)
+        if role.first is not None and role.value in ended else role
+        for role, count in zip(shape.roles, there, strict=True)
+    ))  # fmt: skip
 
 
 def _begun(task: Task, now: int) -> Task:
