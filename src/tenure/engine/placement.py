@@ -375,6 +375,12 @@ def has_choice(group: SubgroupState) -> bool:
     return any(has_choice(c) for c in group.children) or 0 < group.minimum < len(group.children)
 
 
+def fixed_of(step: Demand) -> tuple[TaskState, ...]:
+    """Give the tasks of a step, if no other subgroups may do instead of those that it names; else none."""
+    choice = (step.kind == START or len(step.tasks) > 1) and has_choice(step.tasks[0].workload.root)
+    return () if choice else tuple(step.tasks)
+
+
 def _begun(step: Demand) -> SubgroupState | None:
     """Give the group of which nothing is placed yet and which a step of several tasks begins; None for other steps."""
     group: SubgroupState | None = step.tasks[0].group

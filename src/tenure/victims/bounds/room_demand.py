@@ -15,11 +15,11 @@ from tenure.engine.claimed_devices import are_there
 from tenure.engine.classes import TaskClass
 from tenure.engine.memo import Memo
 from tenure.engine.nodes import Ints, NodeTable
-from tenure.engine.placement import has_choice
+from tenure.engine.placement import fixed_of
 from tenure.engine.queues import Amount, add_at
 from tenure.engine.session import Session
 from tenure.engine.slots import fitting
-from tenure.engine.workloads import START, Demand, Shape
+from tenure.engine.workloads import Demand, Shape
 from tenure.model.resources import MILLI
 from tenure.victims.rules.pieces import Piece
 
@@ -34,11 +34,10 @@ class RoomDemand:
     def __init__(self, session: Session, step: Demand) -> None:
         self.nodes = session.nodes
         self.devices = session.terms.devices
-        choice = (step.kind == START or len(step.tasks) > 1) and has_choice(step.tasks[0].workload.root)
-        counts = Counter(() if choice else (t.cls.id for t in step.tasks))
+        self.fixed = fixed_of(step)
+        counts = Counter(t.cls.id for t in self.fixed)
         classes = {t.cls.id: t.cls for t in step.tasks}
         self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
-        self.fixed = () if choice else tuple(step.tasks)
         root, cls = step.tasks[0].workload.root, step.tasks[0].cls
         plain = cls.milli is None and root.topology is None and not root.children
         self.exact = len(self.parts) == 1 and plain and all(t.terms is None for t in step.tasks)

@@ -13,7 +13,8 @@ from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.evictions import all_start, evict_all
 from tenure.engine.memo import Memo
 from tenure.engine.order import QueueOrder, skip_none
-from tenure.engine.placement import Placer
+from tenure.engine.packing import may_pack
+from tenure.engine.placement import Placer, fixed_of
 from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
 from tenure.engine.reserved_start import RESERVED, ReservedStart, reserved_start
@@ -250,6 +251,8 @@ class DryRuns:
         refusal = self.plugins.validate(self.session, rules.cause, contender, ran) if ran else None
         if refusal is not None:
             return refusal
+        if pieces and rules.cause == "consolidate" and not self._may_pack(contender, pieces):
+            return LANDLESS
         staying: frozenset[TaskState] = frozenset()
         while True:
             play = _Play(rules, pieces, staying, AcceptedSet(list(pieces), []), brief=brief)
@@ -260,6 +263,15 @@ class DryRuns:
                 if not back:
                     return self._verdict(rules, result, scenario, enough, keep=keep)
             staying |= back
+
+    def _may_pack(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
+        """Whether there may be room for all that moves, and for the contender beside it."""
+        assert contender.step is not None
+        if any(t.nominated >= 0 for p in pieces for t in p.workload.tasks):  # what is promised to others of it may end
+            return True
+        ran = [t for p in pieces for t in p.ran]
+        fresh = [t for p in pieces for t in p.tasks if t not in p.ran]
+        return may_pack(self.session.nodes, ran, fresh, fixed_of(contender.step))
 
     def _verdict(
         self,
