@@ -10,7 +10,7 @@ LARGE_CLASSES = 45
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 9093
+DECIDING = 9094
 """Lines of the rooms that choose who has to go."""
 
 

@@ -297,6 +297,23 @@ def test_only_what_is_still_needed_goes():
     assert [s.task for p in plans for s in p.steps if s.action == "bind"] == ["c-0", "c-1"]
 
 
+def test_a_core_stays_while_others_are_under_notice_for_more_of_it():
+    """One of its leaf that ranks ahead counted on their room, though their notice would not pay any more."""
+    work = [runs("x", "b", ["n0"]), waits("c", "a", tasks=2, min_member=1), runs("y", "a", ["n1"])]
+    state = cluster([queue("a", guaranteed=3), queue("b")], work, gpus=2, eviction_notice=3 * MINUTE)
+    state = replace(state, nodes=(*state.nodes, replace(state.nodes[0], name="n1", allocatable={GPU: 1})))
+
+    def arrives(found, number):
+        later = waits("w", "a", tasks=2, priority=100, min_member=2)
+        return replace(found, workloads=(*found.workloads, later)) if number == 1 else found
+
+    plans, _ = minutes(state, 10, arrives)
+    told = [(number, s.task) for number, p in enumerate(plans) for s in p.steps if s.action == "notice"]
+    assert told == [(0, "x-0"), (5, "c-1"), (5, "c-0")]
+    assert not [s for p in plans for s in p.steps if s.action == "withdraw"]
+    assert [s.task for s in plans[9].steps if s.action == "bind"] == ["w-0", "w-1"]
+
+
 def cut_short(*, nodes=1, at=NOW - SECOND, log_at=None, core=4):
     """Three of a core of four were evicted for a contender, which has room; the fourth was announced and never went."""
     state = cluster(TREE, [runs("x", "b", ["n0"] * 4, core=core), waits("c", "a", gpus=2)], nodes=nodes, gpus=4)

@@ -86,6 +86,11 @@ BROKEN_WITH_DISRUPTION_BUDGETS = {
 }
 """The same with PodDisruptionBudgets."""
 
+BROKEN_WITH_NOTICES = {
+    940278: "what follows with a notice was believed to leave before what was announced earlier",
+    940119: "the core of a workload was evicted while others were under notice for more of it",
+}
+"""The same where all evictions are announced."""
 
 BROKEN_WITH_BETTER_LAYOUTS = {
     160: "what others had just been evicted for was moved for a better layout",
@@ -151,6 +156,6 @@ def test_what_broke_it_once_with_disruption_budgets(seed):
     assert forbidden(played(guarded(seed), CYCLES)) == []
 
 
-def test_what_follows_with_a_notice_leaves_after_what_was_announced_before():
-    """A workload that follows grows once the others have gone, and takes what they were gone for."""
-    assert forbidden(played(announced(940278), CYCLES)) == []
+@pytest.mark.parametrize("seed", BROKEN_WITH_NOTICES, ids=str)
+def test_what_broke_it_once_with_notices(seed):
+    assert forbidden(played(announced(seed), CYCLES)) == []

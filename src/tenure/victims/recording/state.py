@@ -139,11 +139,12 @@ class EvictionState:
         return frozenset(found)
 
     def _promised(self) -> set[WorkloadState]:
-        """Running workloads with a nomination for which other tasks were evicted."""
+        """Running workloads with a nomination for which other tasks were evicted, or are under notice."""
         holding = {w for w in {t.workload for t in self.session.nominated} if w.occupied()}
         if not holding:
             return holding
         paid_for = {e.beneficiary for e in self.session.evictions} | {s.beneficiary for s in self.plan.steps}
+        paid_for |= {t.notice.beneficiary for t in self.session.noticed if t.notice is not None}
         return {w for w in holding if w.key in paid_for}
 
     def remember(self, workload: WorkloadState) -> None:
