@@ -143,6 +143,27 @@ def test_what_runs_already_gives_way_where_the_settings_say_so(simulate):
     assert found["violations"] == 0
 
 
+EVICTED_LATELY = """\
+scheduler: {disruption: {budgets: [{name: few, each: workload, maxEvictions: 2, per: 30m}]}}
+evictions: [{at: 2026-11-20T09:50:00Z, workload: default/old, task: x, cause: reclaim}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "wait"),
+    [
+        ("disruptionBudgets: [{name: all, selector: {}, maxUnavailable: 0}]\n", 1795.0),
+        (EVICTED_LATELY, 1195.0),
+    ],
+    ids=["PodDisruptionBudgets", "what was evicted lately"],
+)
+def test_what_bounds_evictions_in_the_cluster_file_bounds_them_in_the_simulation(simulate, more, wait):
+    """As in a plan: a PodDisruptionBudget holds to the end, and the log counts for the window of a budget."""
+    words = ("t.csv", "--cluster", "c.yaml", "--set", "scheduler.actions=allocate,reclaim")
+    found = figures(simulate, *words, t_csv=JOBS + "1,5,10,a,1,1000\n", c_yaml=RUNNING + more)
+    assert found["wait_s"]["mean"] == wait
+
+
 def test_the_jobs_table_can_go_to_a_pipe(tmp_path):
     (tmp_path / "t.swf").write_text(FOUR)
     code = "from tenure.cli.main import main; main()"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -19,11 +20,15 @@ MANY: Final = 1_000
 """Workloads from which on what was made of them is not looked through for garbage once they are taken in."""
 
 
-def session_of(cluster: Cluster, known: KnownAnswers | None = None) -> Session:
-    """Make a session that holds what the cluster holds at its ``now``; ``known`` is what one before knew of devices."""
+def session_of(cluster: Cluster, known: KnownAnswers | None = None, *, extra: Iterable[str] = ()) -> Session:
+    """Make a session that holds what the cluster holds at its ``now``.
+
+    ``known`` is what a session before this one knew of devices; ``extra`` are resources that what comes later may ask
+    for.
+    """
     asked = {name for w in cluster.workloads for t in w.tasks for name, _ in (*t.spec.requests, *t.spec.counted)}
     counts = class_counts(cluster.devices.classes, cluster.settings)
-    asked |= {name for found in counts.values() for name in found}
+    asked |= {name for found in counts.values() for name in found}.union(extra)
     namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
     nodes = [_as_of(node, cluster.now) for node in cluster.nodes]
     session = Session(nodes, cluster.queues, cluster.settings, extra=asked, namespaces=namespaces)

@@ -13,7 +13,7 @@ from tenure.cycle import Scheduler
 from tenure.engine import lifecycle
 from tenure.engine.evictions import depart
 from tenure.engine.plan import Plan, PlanStep
-from tenure.engine.session import Session
+from tenure.engine.snapshot import session_of
 from tenure.engine.survival import user_of
 from tenure.engine.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
@@ -88,10 +88,7 @@ class Simulation:
         settings = cluster.settings
         if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
             settings = replace(settings, actions=("allocate",))
-        namespaces = {namespace.name: namespace.labels for namespace in cluster.namespaces}
-        self.session = Session(cluster.nodes, cluster.queues, settings, extra=resources, namespaces=namespaces)
-        self.session.now = cluster.now
-        self.session.add_workloads(cluster.workloads)
+        self.session = session_of(replace(cluster, settings=settings), extra=resources)
         self.scheduler = Scheduler(self.session)
         self.scheduler.context.detailed = False
         self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))
