@@ -13,6 +13,7 @@ import numpy as np
 from tenure.engine.classes import TaskClass
 from tenure.engine.cost import MICRO, cost
 from tenure.engine.nodes import FREE_DEVICES
+from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
 from tenure.engine.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.duration import format_time
@@ -79,6 +80,7 @@ class MovableTasks:
     """The tasks that may be moved, for one pass of the action.
 
     What does not depend on who contends, and what tasks cost, is looked up once, until something moves (`forget`).
+    ``until`` is when the first of the rules ends that held tasks back (µs since the epoch); None where none is known.
     """
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
@@ -86,6 +88,7 @@ class MovableTasks:
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
+        self.until = min(self.rests.values(), default=None)
         self.paid = frozenset[TaskState]()
         self._workloads: list[MovableWorkload] | None = None
         self._prices: dict[TaskState, int] = {}
@@ -155,10 +158,16 @@ class MovableTasks:
             return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
+            self._note_end(refusal)
             if refusal is not None and not refusal.core_only:
                 return ()
             surplus_only |= refusal is not None
         return one.beyond if surplus_only else one.free
+
+    def _note_end(self, refusal: Refusal | None) -> None:
+        until = None if refusal is None else refusal.until
+        if until is not None and until > self.session.now:
+            self.until = until if self.until is None else min(self.until, until)
 
 
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
