@@ -102,6 +102,14 @@ def test_what_asked_to_be_spared_is_told_until_when():
     assert ("Spared", text) in told(state)[0]
 
 
+def test_of_a_request_with_an_end_of_its_own_that_is_told():
+    """Of an annotation of Karpenter's with a duration, which counts from the start: ten minutes ago."""
+    state = changed(STATE, "one", annotations={"karpenter.sh/do-not-disrupt": "2h"}, started_at=NOW - 10 * MINUTE)
+    until = format_time(NOW + 110 * MINUTE)
+    text = f"it is spared, at the longest until {until}: it is evicted only where nothing else helps"
+    assert ("Spared", text) in told(state)[0]
+
+
 def test_a_lowered_quota_is_told_with_its_deadline():
     armed = QuotaStatus(armed_at=NOW, delay=30 * MINUTE, deadline=NOW + 30 * MINUTE, max=queue("", most=2).max)
     lowered = changed(

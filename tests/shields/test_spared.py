@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from tests.builders import NOW, SECOND, cluster, codes, node, queue, spec, task, workload
 
+from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.load import load_cluster
 from tenure.model.manifests import load_additions
 from tenure.playthrough import play
-from tenure.shields.opt_out import spared
+from tenure.shields.opt_out import SHIELD, spared
+
+HOUR = 3600
 
 ASKS = [
     {"allow_preemption": False},
@@ -114,6 +117,27 @@ def test_nothing_spared_is_moved():
     assert not [s for s in play(found).steps if s.action == "evict"]
     willing = replace(found, workloads=(replace(found.workloads[0], allow_preemption=True), *found.workloads[1:]))
     assert {s.workload for s in play(willing).steps if s.action == "evict"} == {"default/a"}
+
+
+@pytest.mark.parametrize(
+    ("asks", "ends"),
+    [
+        ({"allow_preemption": False, "allow_preemption_until": NOW + 90 * SECOND}, 90),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "2h"}}, 2 * HOUR - 60),
+        ({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}, 7 * 24 * HOUR - 60),
+    ],
+)
+def test_where_nothing_spared_is_moved_it_is_looked_at_again_when_the_request_ends(asks, ends):
+    """The refusal says until when it holds, and the cycle when it has to be played again; it ran for a minute."""
+    work = [
+        workload("a", of=spec(cpu=4), on="n", running=60, **asks),
+        workload("b", of=spec(cpu=2), on="m", running=60),
+        workload("j", of=spec(cpu=8), age=5),
+    ]
+    found = cluster([node("n", cpu=8), node("m", cpu=6)], work, actions=("allocate", "consolidate"))
+    plan = Scheduler(session_of(found)).cycle(NOW)
+    assert [r.until for r in plan.refused if r.shield == SHIELD] == [NOW + ends * SECOND]
+    assert plan.wake == NOW + ends * SECOND
 
 
 @pytest.mark.parametrize("cause", CAUSES)

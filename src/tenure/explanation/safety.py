@@ -16,7 +16,7 @@ from tenure.model.modes import mode_of
 from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.settings import Cause, Settings
 from tenure.shields.min_runtime import SHIELD as MIN_RUNTIME
-from tenure.shields.opt_out import ORIGINATOR, ends_at, latest, spared
+from tenure.shields.opt_out import spared_until
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.rules.pieces import held
@@ -50,9 +50,9 @@ def safety(
     if never := preemptibility(running) or disabled(session.queues, running.leaf):
         yield _protected(CAUSES, never, "no cause evicts it")
         return
-    if asking := [t for t in running.tasks if t.node >= 0 and spared(session, t)]:
-        end_of = latest if any(t.model.role == ORIGINATOR for t in asking) else ends_at
-        until = format_time(end_of(session, running))
+    ends_of_sparing = (spared_until(session, t) for t in running.tasks if t.node >= 0)
+    if asked := max((at for at in ends_of_sparing if at is not None and session.now < at), default=None):
+        until = format_time(asked)
         text = f"it is spared, at the longest until {until}: it is evicted only where nothing else helps"
         yield Reason("Spared", text, {"until": until})
     ends = prospects.minimum_runtimes_end(running)

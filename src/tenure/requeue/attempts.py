@@ -95,7 +95,7 @@ class RequeueAttempts:
         if refusal is not None and refusal.core_only and not any(p.whole or p.group for p in pieces):
             refusal = None
         if refusal is None and any(p.spared for p in pieces) and not may_go("requeue", contender):
-            refusal = asked_to_stay(victim)
+            refusal = asked_to_stay(self.session, victim)
         if refusal is not None:
             self._refusals.setdefault((contender.key, victim.key), refusal)
         elif self.put_off.is_worth_it(contender, pieces):

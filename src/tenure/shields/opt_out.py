@@ -44,14 +44,19 @@ def latest(session: Session, workload: WorkloadState) -> int:
 
 def spared(session: Session, task: TaskState) -> bool:
     """Whether a task asks to be spared now, or is an originator."""
+    until = spared_until(session, task)
+    return until is not None and session.now < until
+
+
+def spared_until(session: Session, task: TaskState) -> int | None:
+    """When the request of a task to be spared ends or ended, in µs since the epoch; None where it asks for nothing."""
     workload = task.workload
     if not workload.sparing:
-        return False
-    if task.model.role == ORIGINATOR and session.now < latest(session, workload):
-        return True
-    if workload.model.allow_preemption and not _asks(session, task):
-        return False
-    return session.now < ends_at(session, workload)
+        return None
+    if task.model.role == ORIGINATOR:
+        return latest(session, workload)
+    asked = ends_at(session, workload) if not workload.model.allow_preemption else _asked_until(session, task)
+    return None if asked is None else min(asked, ends_at(session, workload))
 
 
 def count_spared(session: Session, tasks: Iterable[TaskState]) -> int:
@@ -59,9 +64,11 @@ def count_spared(session: Session, tasks: Iterable[TaskState]) -> int:
     return sum(spared(session, task) for task in tasks)
 
 
-def asked_to_stay(victim: WorkloadState) -> Refusal:
-    """Refuse a victim that asked to be spared, where it may not go."""
-    return Refusal(SHIELD, f"{victim.key} asked to be spared, and is taken only where nothing else helps")
+def asked_to_stay(session: Session, victim: WorkloadState) -> Refusal:
+    """Refuse a victim that asked to be spared, where it may not go: until the first of its tasks asks no more."""
+    ends = [at for t in victim.placed() if (at := spared_until(session, t)) is not None and session.now < at]
+    text = f"{victim.key} asked to be spared, and is taken only where nothing else helps"
+    return Refusal(SHIELD, text, min(ends, default=None))
 
 
 def may_go(cause: Cause, contender: WorkloadState) -> bool:
@@ -70,25 +77,24 @@ def may_go(cause: Cause, contender: WorkloadState) -> bool:
     return cause != "consolidate" and not grows
 
 
-def _asks(session: Session, task: TaskState) -> bool:
-    """Whether an annotation asks for it; of the task's own and its workload's the task's own counts."""
+def _asked_until(session: Session, task: TaskState) -> int | None:
+    """Until when annotations ask for it; of the task's own and its workload's the task's own counts."""
     own, common = task.model.annotations or {}, task.workload.model.annotations or {}
     found = {key: text for key in SPARING if (text := own.get(key, common.get(key))) is not None}
-    return bool(found) and _says_so(session, task, found)
+    text = found.get(DO_NOT_DISRUPT, "false")
+    if _asks_without_end(found) or text == "true":
+        return ends_at(session, task.workload)
+    try:
+        return None if text == "false" else _start(task.workload) + parse_duration(text)
+    except ValueError:
+        return None
 
 
-def _says_so(session: Session, task: TaskState, annotations: Mapping[str, str]) -> bool:
+def _asks_without_end(annotations: Mapping[str, str]) -> bool:
+    """Whether one of those annotations asks for it that have no end of their own."""
     if annotations.get(OPT_OUT) == "false" or annotations.get(SAFE_TO_EVICT) == "false":
         return True
-    if annotations.get(PREFER_NO_EVICTION, "false") != "false":
-        return True
-    text = annotations.get(DO_NOT_DISRUPT, "false")
-    if text in {"true", "false"}:
-        return text == "true"
-    try:
-        return session.now < _start(task.workload) + parse_duration(text)
-    except ValueError:
-        return False
+    return annotations.get(PREFER_NO_EVICTION, "false") != "false"
 
 
 def _start(workload: WorkloadState) -> int:

@@ -23,7 +23,7 @@ from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MovePro
 from tenure.rescheduler.problem.devices import Devices, by_device
 from tenure.rescheduler.problem.domains import gathered
 from tenure.rescheduler.problem.utilization import NodeUtilization, with_unread_kept, with_utilization
-from tenure.shields.opt_out import spared
+from tenure.shields.opt_out import asked_to_stay, spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import belongs_to_node, preemptibility
@@ -155,6 +155,7 @@ class MovableTasks:
         forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
         surplus_only = one.surplus_only
         if one.sparing and not (forced or everybody):
+            self._note_end(asked_to_stay(self.session, workload))
             return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)

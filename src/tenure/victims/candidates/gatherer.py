@@ -285,7 +285,8 @@ class CandidateGatherer:
             singly = rules.cause == "consolidate" and len(victim.tasks) > 1
             found = self._pieces_of(victim, core=refusal is None, singly=singly)
             if asked and self.sparing and victim.sparing:
-                refused += [(victim, asked_to_stay(victim))] if found and all(p.spared for p in found) else []
+                if found and all(p.spared for p in found):
+                    refused.append((victim, asked_to_stay(self.session, victim)))
                 found = [p for p in found if not p.spared]
             pieces += found
         return LeafCandidates(leaf, self.session.queues.queues[leaf].priority, pieces, refused, shielded)
