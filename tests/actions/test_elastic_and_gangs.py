@@ -99,6 +99,15 @@ def test_a_stale_gang_goes_after_its_grace():
     assert steps(play(changed(state, "gang", staleness_grace_period=-1), cycles=90)) == []
 
 
+def test_a_gang_of_which_one_task_is_left_is_stale_as_well():
+    """Its other pod is gone altogether, and no task of the gang tells of it."""
+    state = cluster(QUEUES, [replace(runs("gang", "b", ["n0"]), min_member=2)])
+    assert steps(play(state, cycles=60, every=1_000_000)) == []
+    found = play(state, cycles=61, every=1_000_000)
+    assert [s.cause for s in found.steps] == ["stale-gang"]
+    assert "default/gang runs 1 of the 2 tasks that it needs: it is stale" in found.steps[0].reason
+
+
 def test_a_gang_that_is_repaired_in_time_is_not_stale():
     gang = runs("gang", "b", ["n0"] * 3)
     lost = replace(gang, tasks=(*gang.tasks[:2], replace(gang.tasks[2], phase=Phase.PENDING, node=None)))

@@ -10,6 +10,7 @@ from tenure.engine.evictions import evict
 from tenure.engine.nominations import nominated_tasks
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
+from tenure.engine.shortage import running_of_needed
 from tenure.engine.workloads import SUCCEEDED, WorkloadState
 from tenure.model.duration import format_duration
 from tenure.model.readable import weighted_hours
@@ -40,8 +41,9 @@ def _of_interest(context: Context) -> list[tuple[WorkloadState, bool]]:
 def _watched(context: Context) -> Iterable[WorkloadState]:
     """Gangs that came with tasks that ran already: those that are started here start whole and stay whole."""
     session, watched = context.session, context.watched
-    for workload in session.roster.gangs.values() if watched is None else session.added:
-        if workload.leaf >= 0 and len(workload.tasks) > 1 and any(t.node >= 0 for t in workload.tasks):
+    gangs = session.roster.gangs
+    for workload in gangs.values() if watched is None else session.added:
+        if workload.key in gangs and any(t.node >= 0 for t in workload.tasks):
             watched = {} if watched is None else watched
             watched[workload.key] = workload
     context.watched = watched = watched or {}
@@ -86,7 +88,7 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
     session, state = context.session, context.evicting()
     pieces = [p for p in pieces_of(session, workload, frozenset(), core=True) if p.whole]
     price = prices(state, pieces, CAUSE, None)
-    active = sum(t.active for t in workload.tasks)
+    short = running_of_needed(workload.root)
     tasks = [t for p in pieces for t in p.tasks]
     refusal = state.plugins.budgets.validate(session, CAUSE, None, tasks, forced=tasks)
     if refusal is not None:
@@ -97,12 +99,11 @@ def _evict(context: Context, workload: WorkloadState, grace: int) -> None:
         evict(session, task)
     session.refresh(workload)
     _note(context, workload, None)
-    needed = workload.root.size
 
     def reason(_: WorkloadState, cost: float) -> str:
         return (
-            f"{workload.key} runs {active} tasks and needs {needed}: it is stale, and its grace period of "
-            f"{format_duration(grace)} is over; the eviction costs {weighted_hours(cost)}"
+            f"{workload.key} {short}: it is stale, and its grace period of {format_duration(grace)} is over; "
+            f"the eviction costs {weighted_hours(cost)}"
         )
 
     record(state, AcceptedSet(pieces, [], evicted=tasks), price, CAUSE, None, reason)

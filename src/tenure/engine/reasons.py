@@ -22,6 +22,7 @@ from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
 from tenure.engine.reserved_start import NextPass
 from tenure.engine.session import Session
+from tenure.engine.shortage import shortage
 from tenure.engine.volume_reasons import tied_by_volumes
 from tenure.engine.workloads import GATED, PENDING, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.model.duration import format_time
@@ -118,9 +119,9 @@ def _no_step(workload: WorkloadState) -> Reason:
     if gated:
         held = "is" if gated == 1 else "are"
         return Reason("Gated", f"{gated} of its tasks {held} held by scheduling gates", {"gated": gated})
-    have = sum(t.phase is PENDING or t.active for t in workload.tasks)
-    needed = sum(leaf.minimum for leaf in workload.root.leaves())
+    have, needed, where = shortage(workload.root, lambda t: t.phase is PENDING or t.active)
     text = f"it starts with {needed} task{'s' * (needed != 1)}, but only {have} exist{'s' * (have == 1)}"
+    text = text.replace(" exist", " of these exist") + f": {where}" if where else text
     return Reason("NotEnoughTasks", text, {"tasks": have, "minMember": needed})
 
 

@@ -11,8 +11,8 @@ class Roster:
     """The workloads by what a cycle asks of them; it is kept as they come and go.
 
     Tenure's own are there by name: ``expecting`` have an expected runtime, or one that cannot be told; ``gangs`` have
-    several tasks; ``unstarted`` are all that run without a known start, and perhaps others. ``priorities`` counts all
-    workloads, those of other schedulers as well, by priority.
+    several tasks, or need several; ``unstarted`` are all that run without a known start, and perhaps others.
+    ``priorities`` counts all workloads, those of other schedulers as well, by priority.
     """
 
     __slots__ = ("expecting", "gangs", "priorities", "unstarted")
@@ -30,7 +30,7 @@ class Roster:
             return
         if state.expected or state.unclear:
             self.expecting[state.key] = state
-        if len(state.tasks) > 1:
+        if len(state.tasks) > 1 or state.root.size > 1:
             self.gangs[state.key] = state
         if state.started_at is None and state.occupied():
             self.unstarted[state.key] = state

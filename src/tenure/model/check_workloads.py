@@ -137,7 +137,8 @@ def _check_tasks(workload: Workload, at: Path) -> Findings:
             yield ClusterFinding((*at, "tasks", index, "phase" if task.node is None else "node"), message)
     members = len(workload.tasks)
     if workload.min_member is not None and workload.min_member > members and not workload.sub_groups:
-        message = f"is {workload.min_member}, but there are {members} tasks: it cannot start before more of them exist"
+        there = "is 1 task" if members == 1 else f"are {members} tasks"
+        message = f"is {workload.min_member}, but there {there}: it cannot start before more of them exist"
         yield ClusterFinding((*at, "minMember"), message, is_warning=True)
 
 
