@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, play, queue, runs, waits
 from tests.properties.adding_up import drawn, priced
 
@@ -16,6 +17,7 @@ from tenure.model.duration import format_time
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import QuotaPreemptionSettings
 
+SECOND = MINUTE // 60
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=1)]
 STATE = cluster(QUEUES, [runs("one", "b", ["n0"], gpus=3, minutes=10)])
 
@@ -38,6 +40,28 @@ def test_what_holds_more_than_its_queue_is_guaranteed_may_be_reclaimed_and_what_
     assert ("Protected", "from reclaim: queue b is within its guaranteed: 3 GPUs (guaranteed 3)") in said
     said, _ = told(changed(STATE, "b", guaranteed={}))
     assert any("queue b holds 3 GPUs (none of it guaranteed)" in text for _, text in said)
+
+
+def test_what_a_queue_above_is_guaranteed_protects_where_no_other_leaf_is_below_it():
+    """Every queue up to the one beside the contender's has to be over its guaranteed."""
+    tree = [queue("p", guaranteed=3), queue("b", "p"), queue("a", guaranteed=1)]
+    said, _ = told(cluster(tree, STATE.workloads))
+    assert ("Protected", "from reclaim: queue p is within its guaranteed: 3 GPUs (guaranteed 3)") in said
+    said, _ = told(cluster([*tree, queue("c", "p")], STATE.workloads))
+    assert "MayGiveWay" in [code for code, text in said if "reclaim" in text]
+
+
+@pytest.mark.parametrize(("priority", "other"), [(0, 0), (100, 1)])
+def test_a_stale_gang_is_told_when_it_goes(priority, other):
+    """Though no other cause may evict it; not where its grace never ends."""
+    gang = replace(runs("one", "b", ["n0"], priority=priority), min_member=2, stale_since=NOW - SECOND)
+    until = format_time(NOW + MINUTE - SECOND)
+    text = f"from {until} on stale-gang evicts it, unless what it lacks has a place by then"
+    said, _ = told(cluster(QUEUES, [gang]))
+    assert ("MayGiveWay", f"{text}: it runs 1 of the 2 tasks that it needs") in said
+    assert sum(text.startswith("no other cause evicts it") for _, text in said) == other
+    said, _ = told(cluster(QUEUES, [replace(gang, staleness_grace_period=-1)]))
+    assert not [text for _, text in said if "stale-gang" in text or "no other cause" in text]
 
 
 def test_where_there_is_no_other_queue_nothing_is_said_of_reclaim():

@@ -9,6 +9,8 @@ from tenure.engine.plan import Reason
 from tenure.engine.queues import QueueTree
 from tenure.engine.quota_state import QuotaState
 from tenure.engine.refusal import Refusal
+from tenure.engine.session import Session
+from tenure.engine.shortage import running_of_needed
 from tenure.engine.workloads import WorkloadState
 from tenure.explanation.prospects import EvictionProspects
 from tenure.model.duration import format_time
@@ -47,8 +49,9 @@ def safety(
     if running is None:
         return
     session = prospects.session
+    yield from (stale := list(_stale(session, running)))
     if never := preemptibility(running) or disabled(session.queues, running.leaf):
-        yield _protected(CAUSES, never, "no cause evicts it")
+        yield _protected(CAUSES, never, f"no {'other ' * len(stale)}cause evicts it")
         return
     ends_of_sparing = (spared_until(session, t) for t in running.tasks if t.node >= 0)
     if asked := max((at for at in ends_of_sparing if at is not None and session.now < at), default=None):
@@ -72,6 +75,18 @@ def safety(
         yield Reason("MayGiveWay", text, {"cause": "preempt", "priority": running.priority})
     if "quota" in open_to:
         yield from (_quota(state) for state in _above(session.queues, running, quota))
+
+
+def _stale(session: Session, running: WorkloadState) -> Iterator[Reason]:
+    """Say from when on it is evicted because it runs below its core, if it is: no shield keeps it from that."""
+    settings, since = session.settings, running.stale_since
+    own = running.model.staleness_grace_period
+    grace = settings.staleness_grace_period if own is None else own
+    acts = "stale-gang" in settings.actions and mode_of(settings, "stale-gang") == "enforce"
+    if since is not None and grace >= 0 and acts:
+        until, short = format_time(since + grace), running_of_needed(running.root)
+        text = f"from {until} on stale-gang evicts it, unless what it lacks has a place by then: it {short}"
+        yield Reason("MayGiveWay", text, {"cause": "stale-gang", "from": until})
 
 
 def _acting(settings: Settings, quota: Sequence[QuotaState]) -> list[Cause]:
@@ -121,20 +136,42 @@ def _protected(causes: Sequence[Cause], refusal: Refusal, scope: str) -> Reason:
 
 
 def _reclaim(prospects: EvictionProspects, running: WorkloadState, later: str) -> Reason:
-    """Say whether reclaim may take from its leaf: only what that holds beyond its guaranteed. ``later`` ends a yes."""
+    """Say whether reclaim may take from its leaf: what that and the queues above it hold beyond their guaranteed.
+
+    ``later`` ends a yes.
+    """
     session, queues = prospects.session, prospects.session.queues
     amount = held(session, [t for t in running.tasks if t.node >= 0])
-    leaf, name = running.leaf, queues.queues[running.leaf].name
     rows = [row for row in prospects.shared_rows if amount[row]]
-    guaranteed = queues.guaranteed[leaf]
-    beyond = [row for row in rows if queues.allocated[leaf][row] > max(0, guaranteed[row])]
-    told = ", ".join(_standing(queues, leaf, row) for row in beyond or rows)
-    numbers = {"queue": name, "resources": [queues.resources[row] for row in beyond]}
-    if not beyond:
-        text = f"from reclaim: queue {name} is within its guaranteed" + (f": {told}" if told else "")
-        return Reason("Protected", text, {"causes": ["reclaim"], "shield": "guaranteed", "until": None})
+    for queue in _below_meeting(queues, running.leaf):
+        if not _beyond(queues, queue, rows):
+            text = f"from reclaim: queue {queues.queues[queue].name} is within its guaranteed"
+            text += f": {_standings(queues, queue, rows)}" if rows else ""
+            return Reason("Protected", text, {"causes": ["reclaim"], "shield": "guaranteed", "until": None})
+    leaf, name = running.leaf, queues.queues[running.leaf].name
+    beyond = _beyond(queues, leaf, rows)
+    told = _standings(queues, leaf, beyond)
     text = f"reclaim may evict it for a queue that is owed room: queue {name} holds {told}{later}"
+    numbers = {"queue": name, "resources": [queues.resources[row] for row in beyond]}
     return Reason("MayGiveWay", text, {"cause": "reclaim", **numbers})
+
+
+def _below_meeting(queues: QueueTree, leaf: int) -> Iterator[int]:
+    """Give the queues from a leaf upward, up to the first that has another beside it: no contender is nearer."""
+    for queue in queues.path[leaf]:
+        yield queue
+        if len(queues.siblings(queue)) > 1:
+            return
+
+
+def _beyond(queues: QueueTree, queue: int, rows: Sequence[int]) -> list[int]:
+    """Give the rows of which a queue holds more than its guaranteed."""
+    guaranteed = queues.guaranteed[queue]
+    return [row for row in rows if queues.allocated[queue][row] > max(0, guaranteed[row])]
+
+
+def _standings(queues: QueueTree, queue: int, rows: Sequence[int]) -> str:
+    return ", ".join(_standing(queues, queue, row) for row in rows)
 
 
 def _standing(queues: QueueTree, leaf: int, row: int) -> str:
