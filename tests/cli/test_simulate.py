@@ -143,6 +143,20 @@ def test_what_runs_already_gives_way_where_the_settings_say_so(simulate):
     assert found["violations"] == 0
 
 
+OVER = CLUSTER.replace("parent: all}]", "parent: all, max: {cpu: 4}, quotaPreemptionDelay: 1m}]") + (
+    "scheduler: {actions: [quota, allocate], quotaPreemption: {enabled: true}}\n"
+    "workloads: [{name: x, queue: b, tasks: [{name: x, node: n-0, requests: {cpu: 4}}]}, "
+    "{name: y, queue: b, tasks: [{name: y, node: n-1, requests: {cpu: 4}}]}]\n"
+)
+
+
+def test_what_is_due_from_the_start_does_not_wait_for_the_first_arrival(simulate):
+    """A queue that is over its max when the simulation begins is brought back a minute later."""
+    found = figures(simulate, "t.csv", "--cluster", "c.yaml", t_csv=JOBS + "1,20,10,a,1,1000\n", c_yaml=OVER)
+    assert found["evictions"] == {"quota": 1}
+    assert found["wait_s"]["mean"] == 40.0
+
+
 EVICTED_LATELY = """\
 scheduler: {disruption: {budgets: [{name: few, each: workload, maxEvictions: 2, per: 30m}]}}
 evictions: [{at: 2026-11-20T09:50:00Z, workload: default/old, task: x, cause: reclaim}]

@@ -138,8 +138,8 @@ class Simulation:
                 if task.phase is Phase.TERMINATING and task.notice is None and not task.model.never_terminates:
                     leaves = max(0, self.session.leaves_at(task) - self.origin)
                     self._schedule_departure(leaves, job, task)
-        if self.session.waiting.all() or self.session.nodes.waiting:
-            heappush(self.wakes, 0)  # who waits from the start does not wait for the first arrival
+        if self.log.initial:
+            heappush(self.wakes, 0)  # what is due from the start does not wait for the first arrival
 
     def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> SimulationResult:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
