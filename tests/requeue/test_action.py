@@ -14,7 +14,16 @@ import tenure.actions.requeue as module
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.settings import FairnessSettings, HistorySettings, NominatorSettings, RequeueSettings
+from tenure.model.cluster import Eviction
+from tenure.model.duration import format_time
+from tenure.model.settings import (
+    BudgetRule,
+    DisruptionSettings,
+    FairnessSettings,
+    HistorySettings,
+    NominatorSettings,
+    RequeueSettings,
+)
 from tenure.model.workload import Phase
 from tenure.playthrough import play
 
@@ -51,6 +60,25 @@ def test_contention_exists_committed_job_evicted_and_not_before_set():
     assert old.requeue_not_before == NOW + 10 * MINUTE
     assert old.tasks[0].phase is Phase.TERMINATING
     assert [(s.action, s.task) for s in played.steps] == [("evict", "old-0"), ("nominate", "new-0")]
+
+
+@pytest.mark.parametrize("until", [None, HOUR])
+def test_whoever_waits_is_told_which_shield_protects_the_candidates_and_until_when(until):
+    """A policy without an end, or the hours of a budget; one that gets a place is told of none."""
+    given = one_node(overdue(), waiting())
+    if until is None:
+        closed, shield = replace(given, queues=(queue("default", preemption_policy="disabled"),)), "disabled"
+    else:
+        rule = BudgetRule(name="few", max_evictions=1, per=2 * HOUR)
+        logged = Eviction(at=NOW - HOUR, workload="default/gone", task="gone-0", cause="reclaim")
+        settings = replace(given.settings, disruption=DisruptionSettings(budgets=(rule,)))
+        closed, shield = replace(given, settings=settings, evictions=(logged,)), "budget"
+    found = play(closed)
+    told = [r for p in found.pending if p.workload == "default/new" for r in p.reasons if r.code == "ShieldedVictims"]
+    end = None if until is None else format_time(NOW + until)
+    shields = [{"workload": "default/old", "shield": shield, "until": end}]
+    assert [r.numbers for r in told] == [{"cause": "requeue", "shields": shields}]
+    assert not [r for p in play(given).pending for r in p.reasons if r.code == "ShieldedVictims"]
 
 
 def test_cooldown_blocks_repeated_attempts():
