@@ -6,14 +6,14 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.builders import NOW, SECOND, cluster, node, queue, spec, steps, workload
+from tests.builders import NOW, SECOND, cluster, node, queue, spec, steps, task, workload
 from tests.effort import tries
 
 from tenure.cycle import Scheduler
 from tenure.engine.audit import audit
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import BudgetRule, DisruptionSettings
-from tenure.model.workload import Phase
+from tenure.model.workload import Phase, SubGroup
 from tenure.playthrough import play
 
 HOUR = 3600
@@ -174,6 +174,29 @@ def test_a_core_stays_without_the_surplus(cause):
     played = play(crowded(cause, small, old("large", priority=2, size=5)), cycles=3)
     assert {task for task, _ in evicted(played)} == {"small-1", "large-0"}
     assert {s.task for s in played.steps if s.action == "bind"} == {"first-0", "second-0"}
+
+
+def test_of_a_subgroup_that_goes_no_task_stays_that_could_do_nothing_alone():
+    """It is surplus, and its core starts and goes as a whole; one of its tasks is enough for the contender."""
+    groups = (SubGroup(name="x", min_member=2), SubGroup(name="y", min_member=2))
+    tasks = [task(f"{g}{n}", spec(cpu=2), on="n", sub_group=g) for g in "xy" for n in range(2)]
+    gang = workload("gang", tasks=tasks, queue="q", running=HOUR, sub_groups=groups, min_sub_group=1)
+    asks = workload("asks", of=spec(cpu=2), priority=10, age=5, queue="q")
+    played = play(cluster([node("n", cpu=8)], [gang, asks], [queue("q")], actions=("allocate", "preempt")))
+    assert sorted(evicted(played)) == [("y0", "default/asks"), ("y1", "default/asks")]
+
+
+def test_the_reason_counts_what_is_evicted_without_what_stays():
+    """Two surplus tasks go for a gang of two; one of its tasks then finds room that another victim leaves over."""
+    elastic = workload("elastic", tasks=4, of=spec(cpu=0, gpu=2), on=["n"] * 4, queue="q", running=HOUR, min_member=2)
+    large = workload("large", of=spec(cpu=0, gpu=8), on=["m"], queue="q", running=10 * HOUR)
+    gang = workload("gang", tasks=2, of=spec(cpu=0, gpu=2), priority=10, age=5, queue="q")
+    last = workload("last", of=spec(cpu=0, gpu=6), priority=9, age=5, queue="q")
+    nodes = [node(name, gpu=8) for name in "nm"]
+    played = play(cluster(nodes, [elastic, large, gang, last], [queue("q")], actions=("allocate", "preempt")))
+    going = [s for s in played.steps if s.action == "evict" and s.workload == "default/elastic"]
+    assert [s.cost for s in going] == [2.0 * HOUR]
+    assert "the eviction costs 2 weighted hours" in going[0].reason
 
 
 def test_it_is_not_told_to_go():

@@ -9,6 +9,7 @@ being served in order, no promise is lost, and all are placed that would be with
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
@@ -20,14 +21,18 @@ from tenure.actions.context import Context
 from tenure.engine.allocation import promise, serve
 from tenure.engine.cost import MICRO
 from tenure.engine.notices import recall
-from tenure.engine.plan import EVICTING
+from tenure.engine.plan import EVICTING, Plan
 from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import is_back
 from tenure.victims.recording.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
 """Causes that evict for a contender, and move nothing."""
+
+_COST: Final = re.compile(r"(?<=the eviction costs )\S+ weighted hours?")
+"""What the reason of an eviction says that all of its set costs that goes of one workload."""
 
 MOST_TRIED: Final = 64
 """How often it is tried, in one cycle, whether all are served if some victims stay."""
@@ -166,7 +171,17 @@ def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[Task
         recall(session, task)
     for workload in stay:
         session.refresh(workload)
-    return all(w.root.satisfied(nominated=False) for w in stay)
+    return all(w.root.satisfied(nominated=False) for w in stay) and not any(map(_is_half_of_a_group, tasks))
+
+
+def _is_half_of_a_group(task: TaskState) -> bool:
+    """Whether a subgroup around a task that stays would run below its minimum because others of it go."""
+    group = task.group
+    while group.parent is not None:
+        if not group.satisfied(nominated=False) and any(t.leaving >= 0 for g in group.leaves() for t in g.tasks):
+            return True
+        group = group.parent
+    return False
 
 
 def serve_all(context: Context) -> list[TaskState]:
@@ -228,7 +243,9 @@ def take_back(context: Context, state: EvictionState, workload: WorkloadState, t
     """Strike evictions from the plan, and from what is known of the workload."""
     session, plan = context.session, context.plan
     stays = set(map(_key, tasks))
+    told = {s.reason for s in plan.steps if (s.workload, s.task_index) in stays and s.action in EVICTING}
     plan.steps[:] = [s for s in plan.steps if (s.workload, s.task_index) not in stays]
+    _tell_what_is_left(plan, told)
     state.plugins.budgets.take_back(tasks)
     times, left = state.before[workload], [s for s in plan.steps if s.action in EVICTING and s.workload == workload.key]
     workload.started_at, workload.evictions = times.started_at, times.evictions
@@ -245,3 +262,14 @@ def take_back(context: Context, state: EvictionState, workload: WorkloadState, t
     if session.settings.backfill == "easy":
         state.endings.discard(workload)
         state.endings.add(workload)
+
+
+def _tell_what_is_left(plan: Plan, told: Collection[str]) -> None:
+    """Say in some reasons what the evictions cost that are left of those that have them in common."""
+    costs = Counter[str]()
+    for step in plan.steps:
+        costs[step.reason] += round(step.cost * MICRO)
+    for number, step in enumerate(plan.steps):
+        if step.reason in told:
+            figure = weighted_hours(costs[step.reason] / MICRO)
+            plan.steps[number] = step._replace(reason=_COST.sub(figure, step.reason, count=1))
