@@ -14,7 +14,7 @@ from tenure.engine.packing import may_pack
 from tenure.engine.snapshot import session_of
 from tenure.engine.volume_bound import volume_shortage
 from tenure.playthrough import play
-from tenure.victims.joint_placement import JointPlacement
+from tenure.victims.dry_run.joint_placement import JointPlacement
 
 CLUSTERS = 120
 
