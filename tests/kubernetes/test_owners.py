@@ -10,7 +10,7 @@ from tests.kubernetes.pods import NOW, node, observed, owned_by, owner, pod, sea
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.owners import MOST_OWNERS
 from tenure.clusters.kubernetes.read.observe import Observer
-from tenure.clusters.kubernetes.write.actor import sealed_at_bind
+from tenure.clusters.kubernetes.write.placing import sealed_at_bind
 from tenure.model.selectors import Topology
 from tenure.playthrough import play
 
