@@ -448,6 +448,20 @@ def test_pods_that_do_not_belong_together_are_workloads_of_their_own(kind):
     }  # fmt: skip
 
 
+def test_a_training_job_that_a_workflow_creates_starts_as_a_whole():
+    """In the queue of the workflow, whose own steps are single pods."""
+    flow = ("Workflow", "w", "argoproj.io/v1alpha1")
+    jobs = [owner("t", *flow, spec={"pytorchReplicaSpecs": replicas(Master=1, Worker=3)})]
+    seen = observed(
+        node("n", "4"), *training("t", master=1, worker=3), pod("step", owner=flow),
+        queues=[thing("default", spec={}), thing("q", spec={})],
+        **{"pytorchjobs.kubeflow.org": jobs,
+           "workflows.argoproj.io": [owner("w", metadata={"labels": {"tenure.dev/queue": "q"}})]},
+    )  # fmt: skip
+    assert {name: (w.min_member, w.queue) for name, w in by_name(seen).items()} == {"t": (4, "q"), "step": (1, "q")}
+    assert starting(seen.cluster) in ({"step"}, {"t-master-0", "t-worker-0", "t-worker-1", "t-worker-2"})
+
+
 def test_what_wraps_others_is_one_workload_of_their_roles():
     """A TrainJob has the subgroups of its JobSet; of an AppWrapper the objects inside say what belongs together."""
     version = "jobset.x-k8s.io/v1alpha2"

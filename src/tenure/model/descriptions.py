@@ -170,7 +170,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         "plural": "Their name in the API's paths; unset: the kind in small letters with an s.",
         "unit": (
             "What is one workload: all pods of an `owner`, each `pod`, those of one value of a `label`, or what each "
-            "owner `below` makes."
+            "owner `below` makes, and each pod that has no other owner."
         ),
         "unitLabel": "The label of pods whose values are workloads of their own, where the unit is a label.",
         "units": "How many such workloads there are.",

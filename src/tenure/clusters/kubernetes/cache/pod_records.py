@@ -322,7 +322,7 @@ def landed(record: PodRecord, nomination: Nomination, replaces: str) -> PodRecor
 def group_below(top: OwnerLink, name: str, labels: Mapping[str, str], kinds: WorkloadKinds) -> tuple[str, str]:
     """Give the group of a pod below an owner: the owner's, unless it makes several workloads."""
     kind = kinds.by_key.get(top.kind)
-    if kind is not None and kind.unit == "pod":
+    if kind is not None and kind.unit in ("pod", "below"):
         return top.kind, name
     number = labels.get(kind.unit_label, "") if kind is not None and kind.unit == "label" else ""
     return top.kind, intern(f"{top.name}-{number}") if number else top.name

@@ -273,7 +273,7 @@ def owner(item: api.ApiObject, kind: WorkloadKind, kinds: WorkloadKinds) -> Grou
     annotations = {k: v for k, v in (meta.annotations or {}).items() if "/last-applied-configuration" not in k}
     about = {"labels": meta.labels or {}, "annotations": annotations}
     shape = shape_of(kind, {"metadata": about, "spec": item.spec, "status": item.status}, kinds)
-    if kind.unit == "pod":
+    if kind.unit in ("pod", "below"):
         shape = replace(shape, roles=(), minimum=1)
     asked = volcano_groups.asked(kind.key, item.spec)
     topology = shape.topology if asked is None or asked.topology is None else asked.topology
