@@ -59,8 +59,8 @@ def test_moves_that_have_no_room_by_volume_are_not_tried(monkeypatch):
     sets = []
     known = PreemptionPass._searching
 
-    def noted(self, contender, rules, *, alone=False):
-        search = known(self, contender, rules, alone=alone)
+    def noted(self, rules, *, alone):
+        search = known(self, rules, alone=alone)
         if self.cause == "consolidate":
             sets.append(search)
         return search
@@ -68,6 +68,6 @@ def test_moves_that_have_no_room_by_volume_are_not_tried(monkeypatch):
     monkeypatch.setattr(PreemptionPass, "_searching", noted)
     replay("none", 300, seed=2)
     tried = sum(s.found.tried for s in sets)
-    landless = sum(s._without_effect for s in sets)
+    landless = sum(s.trials._without_effect for s in sets)
     assert sets
     assert landless <= tried // 2

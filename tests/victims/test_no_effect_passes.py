@@ -11,7 +11,7 @@ from tests.shields.test_lost_work import contending
 
 from tenure.model.settings import LossSettings, WorthSettings
 from tenure.simulator.run import Simulation, SimulationSetup
-from tenure.victims.passes.preemption_pass import PreemptionPass
+from tenure.victims.passes.no_effect import NoEffect
 
 
 @seed(3)  # among these are worlds in which an arrival lets an earlier contender be helped
@@ -24,5 +24,5 @@ def test_a_simulation_is_the_same_where_each_pass_is_made(world):
     setup = SimulationSetup(replace(cluster, settings=replace(cluster.settings, worth=unbounded)))
     found = Simulation(setup, trace).run().log.events
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PreemptionPass, "_nothing_changed", lambda *_: False)
+        patch.setattr(NoEffect, "holds", lambda _: False)
         assert Simulation(setup, trace).run().log.events == found
