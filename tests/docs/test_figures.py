@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tools.figures import MOST_COMPLEX, figures
 
-LARGE_CLASSES = 45
+LARGE_CLASSES = 44
 """Classes with more than twelve methods that are left; fewer is better."""
 
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 9094
+DECIDING = 9106
 """Lines of the rooms that choose who has to go."""
 
 
