@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, heapreplace
+from operator import attrgetter
 
 from tenure.engine.session import Session
 from tenure.engine.workloads import WorkloadState
@@ -57,8 +58,8 @@ class CandidateIndex:
         """Give the pieces that free something on a node, in order, of the leaves that have been open so far."""
         found = self._at.get(node)
         if found is None:
-            there = (t.workload for t in self.session.on_node[node])
-            here = dict.fromkeys(w for w in there if w.leaf in self._candidate_leaves)
+            there = {t.workload for t in self.session.on_node[node]}
+            here = sorted((w for w in there if w.leaf in self._candidate_leaves), key=attrgetter("key"))
             found = self._at[node] = sorted_pieces(
                 [p for workload in here for p in self.of(workload) if any(n == node for n, _ in p.frees)]
             )
