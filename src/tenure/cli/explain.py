@@ -44,9 +44,9 @@ def explain(
     found = find_workload(cluster, asked, given or "the cluster")
     with busy("working out what would happen"), collector_paused():  # one cycle leaves little garbage
         played = play(cluster, about=found.key)
-    if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
-        played = played.external
-    story = explain_workload(played, found)
+        if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
+            played = played.external
+        story = explain_workload(played, found)
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))
     else:

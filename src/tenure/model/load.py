@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.check import check_cluster
 from tenure.model.cluster import Cluster, DisruptionBudget
-from tenure.model.collector import collector_paused
+from tenure.model.collector import collector_paused, count_as_old
 from tenure.model.device_resources import vendors_apart
 from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import DeviceInventory
@@ -29,6 +29,9 @@ from tenure.model.volumes import Storage
 
 if TYPE_CHECKING:
     from tenure.model.yunikorn.convert import YuniKornQueues
+
+MANY = 1_000
+"""Workloads from which on a cluster that was loaded is not looked through for garbage."""
 
 _SECTIONS = frozenset({"nodes", "queues", "workloads"})
 
@@ -57,8 +60,7 @@ def load_cluster(path: str | FilePath, policy: Policy | None = None) -> Loaded:
         With all problems of the file, each with line and path; nothing of it is used.
 
     """
-    with collector_paused():
-        return _cluster_of(read_document(path), policy)
+    return _cluster_of(read_document(path), policy)
 
 
 def cluster_of(plain: dict[str, Any], name: str) -> Cluster:
@@ -70,8 +72,7 @@ def cluster_of(plain: dict[str, Any], name: str) -> Cluster:
         With all problems, each with its path.
 
     """
-    with collector_paused():
-        return _cluster_of(Document(name, plain, lambda _: {})).cluster
+    return _cluster_of(Document(name, plain, lambda _: {})).cluster
 
 
 def load_settings(path: str | FilePath) -> Settings:
@@ -85,11 +86,10 @@ def load_settings(path: str | FilePath) -> Settings:
         With all problems of the file, each with line and path; nothing of it is used.
 
     """
-    with collector_paused():
-        document = read_document(path)
-        if _is_cluster(document.value):
-            return _cluster_of(document).cluster.settings
-        return _settings_of(document)
+    document = read_document(path)
+    if _is_cluster(document.value):
+        return _cluster_of(document).cluster.settings
+    return _settings_of(document)
 
 
 def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
@@ -101,8 +101,7 @@ def load_file(path: str | FilePath) -> Loaded | Settings | YuniKornQueues:
         With all problems of the file, each with line and path.
 
     """
-    with collector_paused():
-        return load_document(read_document(path))
+    return load_document(read_document(path))
 
 
 def load_document(document: Document, policy: Policy | None = None) -> Loaded | Settings | YuniKornQueues:
@@ -132,7 +131,10 @@ def _is_cluster(value: Any) -> bool:
 
 def _cluster_of(document: Document, policy: Policy | None = None) -> Loaded:
     report = ProblemReport()
-    cluster = _read_cluster(document.value, report, policy)
+    with collector_paused():
+        cluster = _read_cluster(document.value, report, policy)
+        if len(cluster.workloads) > MANY:
+            count_as_old()
     document.require_clean(report)
     return Loaded(cluster, document.warnings(report))
 

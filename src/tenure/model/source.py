@@ -10,6 +10,7 @@ import sys
 from pathlib import Path as FilePath
 from typing import IO, Final, cast
 
+from tenure.model.collector import collector_paused
 from tenure.model.document import Document
 from tenure.model.encoding import decoded
 from tenure.model.interruptible import read_interruptibly
@@ -64,7 +65,8 @@ def read_documents(path: str | FilePath, begins: str = _BEGINS) -> tuple[Documen
     """
     name = str(path)
     text = decoded(name, _read_bytes(name))
-    documents = _parse(name, text)
+    with collector_paused():
+        documents = _parse(name, text)
     if not documents or all(document.value == {} for document in documents):
         raise _fault(name, f"is empty; a file begins with '{begins}'")
     return documents
