@@ -73,7 +73,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str |
 
     Each cycle decides on what the one before it left in the cluster, and on nothing else. ``about``: the workload
     (namespace/name) that is asked about; if it waits, no moves are sought for others. It is not said then what would
-    follow from evictions.
+    follow from evictions, and of others that wait only why nothing was evicted for them.
     """
     embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)
@@ -106,13 +106,13 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str |
     if session is None:
         session = session_of(cluster)
     result.after, result.quota_tracks = embedded.observe(), quotas.tracks()
-    result.pending = explain_pending(session, obstacles)
+    result.pending = explain_pending(session, obstacles, about)
     result.queues = queue_views(session)
-    result.external = play_external(seen, plan, result.after)
+    result.external = play_external(seen, plan, result.after, about)
     return result
 
 
-def play_external(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough | None:
+def play_external(cluster: Cluster, plan: Plan, after: Cluster, about: str | None = None) -> PlayThrough | None:
     """Plan once for the pods that other schedulers bind; None where the settings let none of them move.
 
     Parameters
@@ -123,6 +123,8 @@ def play_external(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough |
         What the cycle does about Tenure's own pods, which counts as done.
     after
         The cluster once that is done.
+    about
+        The workload (namespace/name) that is asked about: of others that wait it is only said why nothing was evicted.
     """
     settings = cluster.settings
     if not settings.rescheduler.schedulers or CAUSE not in settings.actions or mode_of(settings, CAUSE) == "off":
@@ -134,24 +136,25 @@ def play_external(cluster: Cluster, plan: Plan, after: Cluster) -> PlayThrough |
     made = Scheduler(session).cycle(view.now)
     done.carry_out(made)
     return PlayThrough(
-        before=view, after=done.observe(), steps=made.steps, pending=explain_pending(session, made.obstacles),
+        before=view, after=done.observe(), steps=made.steps, pending=explain_pending(session, made.obstacles, about),
         refused=made.refused, warnings=made.warnings, moves=made.moves, shadow=made.shadow,
     )  # fmt: skip
 
 
-def explain_pending(session: Session, obstacles: Mapping[str, Sequence[Reason]]) -> list[Pending]:
+def explain_pending(
+    session: Session, obstacles: Mapping[str, Sequence[Reason]], about: str | None = None
+) -> list[Pending]:
     """Say of each workload that has tasks to place why it waits, and when it would start.
 
-    ``obstacles`` says, by workload, why nothing was evicted for it.
+    ``obstacles`` says, by workload, why nothing was evicted for it; of others than ``about`` only that is said.
     """
     states = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0]
     waiting = [w for w in states if any(t.phase in (PENDING, GATED) for t in w.tasks)]
-    starts = estimated_starts(session, Fairness(session))
+    told = [w for w in waiting if about is None or w.key == about]
+    starts = estimated_starts(session, Fairness(session)) if told else {}
     following = NextPass(session, Fairness(session).now)
-    return [
-        Pending(w.key, (*why_pending(session, w, following), *obstacles.get(w.key, ())), starts.get(w.key))
-        for w in waiting
-    ]
+    why = {w: why_pending(session, w, following) for w in told}
+    return [Pending(w.key, (*why.get(w, ()), *obstacles.get(w.key, ())), starts.get(w.key)) for w in waiting]
 
 
 def queue_views(session: Session) -> list[QueueView]:
