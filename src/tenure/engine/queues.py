@@ -260,6 +260,11 @@ def add_at(found: dict[Place, Amount], place: Place, amount: Amount) -> Amount:
     return total
 
 
+def added_up(amounts: Iterable[Amount]) -> Amount:
+    """Add up some amounts, at least one."""
+    return tuple(map(sum, zip(*amounts, strict=True)))
+
+
 def _inherited(parents: Sequence[int], own: Sequence[Setting]) -> list[Setting]:
     """Give by queue the first value that is set on its way up; parents come before children."""
     found: list[Setting] = []

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 
 from tenure.engine import kernels
 from tenure.engine.nodes import NOW
+from tenure.engine.queues import Amount
 from tenure.engine.state import SessionState
 from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.resources import MILLI
 
 
-def restore(session: SessionState, task: TaskState) -> None:
-    """A task that is bound, runs or terminates takes its place."""
+def restore(session: SessionState, task: TaskState) -> Amount | None:
+    """A task that is bound, runs or terminates takes its place; gives what its queue is to count as allocated."""
     model, state = task.model, task.workload
     assert model.node is not None
     node = session.nodes.index[model.node]
@@ -38,8 +39,7 @@ def restore(session: SessionState, task: TaskState) -> None:
     amount = task.cls.amount_at(node, session.nodes)
     if state.leaf < 0:
         session.count_foreign(node, amount, 1)
-    elif task.phase is not TERMINATING:
-        session.queues.allocate(state.leaf, amount, fixed=state.fixed)
+    return amount if state.leaf >= 0 and task.phase is not TERMINATING else None
 
 
 def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from tenure.engine import expectation
 from tenure.engine.evictions import depart, going, note_often, resume_moves
+from tenure.engine.queues import Amount, added_up
 from tenure.engine.recount import count_anew
 from tenure.engine.restore import restore, restore_devices, restore_nominations
 from tenure.engine.state import SessionState
@@ -67,15 +68,22 @@ class Session(SessionState):
         return state
 
     def _settle_in(self, state: WorkloadState) -> None:
+        allocated: list[Amount] = []
+        pending: list[Amount] = []
         for task in state.tasks:
             model = task.model
             self.mix.observe(task.cls)
             if model.node is not None and model.phase in (BOUND, RUNNING, TERMINATING):
-                restore(self, task)
+                amount = restore(self, task)
+                allocated += () if amount is None else (amount,)
             else:
                 task.phase = model.phase
                 if task.phase is PENDING and task.asks:
-                    self.queues.ask(state.leaf, task.cls.amount)
+                    pending.append(task.cls.amount)
+        if allocated:
+            self.queues.allocate(state.leaf, added_up(allocated), fixed=state.fixed)
+        if pending:
+            self.queues.ask(state.leaf, added_up(pending))
         if state.started_at is not None and state.started_at > self.now:
             state.started_at = self.now
         if state.started_at is None and any(t.phase is RUNNING or t.phase is BOUND or t.notice for t in state.tasks):
