@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.actions.helpers import NOW, cluster, queue, waits
 
 import tenure
-from tenure.engine.allocation import InTurn, serve
+from tenure.engine.allocation import InTurn, ScenarioPass, serve
 from tenure.engine.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.engine.workloads import BOUND
@@ -68,3 +68,15 @@ def test_a_contender_that_finds_no_place_ends_the_pass():
     session = session_of(cluster([queue("q")], [replace(w) for w in work]))
     outcome = serve(session, Placer(session), Fairness(session).now(), session.workloads["default/large"])
     assert (outcome.placed, outcome.reached) == ([], False)
+
+
+def test_no_order_is_made_where_it_is_known_that_nothing_fits(monkeypatch):
+    """It makes a difference for what serves in a scenario what is left over: on a full cluster that is nothing."""
+    made, begin = [], ScenarioPass.begin
+    monkeypatch.setattr(ScenarioPass, "begin", lambda *given: made.append(given) or begin(*given))
+    work = [waits("large", "q", gpus=5), waits("larger", "p", gpus=6)]
+    for more, names in ([], []), ([waits("small", "p")], ["default/small"]):
+        session = session_of(cluster([queue("q"), queue("p")], [*work, *more]))
+        outcome = serve(session, Placer(session), Fairness(session).now())
+        assert [t.workload.key for t in outcome.placed] == names
+        assert bool(made) is bool(names)

@@ -175,6 +175,13 @@ class ScenarioPass(AllocationPass):
         again = None if before is None else before.again(skip, changed)
         self.order = again if again is not None else QueueOrder(self.session, shares, skip)
 
+    def is_in_vain(self) -> bool:
+        """Whether it is known of all that wait that they do not fit, and it does not matter who is tried first."""
+        if self.contender is not None or self.backfill is not None:
+            return False
+        lists, skip = self.session.waiting.entries.values(), self._skip
+        return all(w.entry is not e or skip(w, w.step) for entries in lists for e in entries for w in e[-1:])
+
     def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
         served = self.reached and workload is self.contender  # its surplus is left over for the next cycle as well
         return served or self._skip(workload, step)
@@ -268,8 +275,9 @@ def serve(
     beginning. ``brief``: it ends once the contender has lost its place and a victim has one, or none can.
     """
     found = ScenarioPass(session, placer, contender, victims, endings, brief=brief)
-    found.begin(shares, before)
-    found.run()
+    if not found.is_in_vain():
+        found.begin(shares, before)
+        found.run()
     return AllocationOutcome(found.placed, found.reached)
 
 
