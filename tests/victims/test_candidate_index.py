@@ -5,21 +5,70 @@ from __future__ import annotations
 from itertools import product
 
 from tests.actions.helpers import cluster, queue, runs
+from tests.properties.contention import contended
 
+from tenure.engine.evictions import evict_all
 from tenure.engine.snapshot import session_of
-from tenure.victims.candidate_index import CandidateIndex
-from tenure.victims.candidates import VictimCandidates
-from tenure.victims.leaf_candidates import LeafCandidates
-from tenure.victims.pieces import piece_memo
+from tenure.fairness.current import Fairness
+from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates, leaf_memo
+from tenure.victims.candidates.index import CandidateIndex
+from tenure.victims.candidates.leaf_candidates import LeafCandidates
+from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
+from tenure.victims.rules.causes import ReclaimEligibility
+from tenure.victims.rules.pieces import piece_memo
+
+
+def all_of(session):
+    """All that may be taken, leaf by leaf."""
+    holdings = PreemptibleUsage(session)
+    holdings.catch_up()
+    memo = leaf_memo(session, holdings, piece_memo(session))
+    return VictimCandidates([memo(leaf) for leaf in sorted(holdings.leaves)])
 
 
 def test_pieces_on_one_node_are_asked_about_by_name():
     """What the rules say of them is listed in the order in which they are asked: it is the same in every run."""
     names = [f"{letter}{number}" for letter, number in product("zyxwvuts", range(2))]
-    session = session_of(cluster([queue("q")], [runs(name, "q", ["n0"]) for name in names], gpus=len(names)))
-    known, asked = piece_memo(session), []
-    pieces = [piece for workload in session.workloads.values() for piece in known((workload, True, False))]
-    candidates = VictimCandidates([LeafCandidates(session.queues.index["q"], 0, pieces)])
-    index = CandidateIndex(session, candidates, lambda p: not asked.append(p.workload.key))
+    running = [runs(name, f"q{number % 2}", ["n0"]) for number, name in enumerate(names)]
+    session = session_of(cluster([queue("q0"), queue("q1")], running, gpus=len(running)))
+    asked = []
+    index = CandidateIndex(session, all_of(session), lambda p: not asked.append(p.workload.key))
     assert len(index.at(0)) == len(names)
     assert asked == sorted(f"default/{name}" for name in names)
+
+
+def test_what_scenarios_share_of_a_leaf_is_what_a_gatherer_finds_there():
+    """For a contender of another queue from which nothing is kept back; in a scenario, and once that is undone."""
+    used = []
+    for seed in range(40):
+        session = session_of(contended(seed))
+        holdings, pieces, plugins = PreemptibleUsage(session), piece_memo(session), EvictionPlugins([]).without_times()
+        memo = leaf_memo(session, holdings, pieces)
+
+        def compare(session=session, holdings=holdings, pieces=pieces, plugins=plugins, memo=memo):
+            shares = Fairness(session).now()
+            for contender in session.waiting.all():
+                rules = ReclaimEligibility(session, shares, contender)
+                alone, sharing = (
+                    CandidateGatherer(session, plugins, holdings, detailed=False, known=pieces) for _ in "ab"
+                )
+                sharing.whole = lambda leaf: used.append(leaf) or memo(leaf)
+                found, shared = (g.gather(rules).candidate_leaves for g in (alone, sharing))
+                assert list(map(said, found)) == list(map(said, shared))
+
+        compare()
+        running = [w for _, w in sorted(session.workloads.items()) if w.leaf >= 0 and w.occupied()]
+        with session.scenario():
+            evict_all(session, [t for w in running[::2] for t in w.placed() if t.active])
+            for workload in running[::2]:
+                session.refresh(workload)
+            compare()
+        compare()
+    assert len(used) > 100
+
+
+def said(leaf: LeafCandidates):
+    """What is to be had of a leaf, and who is refused there."""
+    pieces = [(p.workload.key, p.tasks, p.cost, p.amount) for p in leaf.all()]
+    return leaf.leaf, leaf.level, pieces, [(w.key, r) for w, r in leaf.refused], leaf.shielded

@@ -34,6 +34,7 @@ from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import EvictionPlugins, puts_off
 from tenure.victims.aftermath.asked import MOST_LOOKED_AT, Asked, AskedWorkloads
+from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.dry_runs import AcceptedSet, Enough, FollowUp, NextCycles, to_the_end
 from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
 from tenure.victims.recording.state import EvictionState, VictimMemory
@@ -87,6 +88,7 @@ class Aftermath:
         self._endings = state.endings
         self._decided = AcceptedSet([], [])
         self._cut = Counter[tuple[WorkloadState, Cause]]()
+        self._leaves: LeafMemo | None = None
 
     # -- the questions ------------------------------------------------------------------------------------------------
 
@@ -457,10 +459,12 @@ class Aftermath:
         state, known = self.state, self.state.memory
         if known.thought is None:  # what is known there is kept apart from what the actions know
             known.thought = VictimMemory(self.session, state.fairness, known.holdings.copy())
+        if self._leaves is None:
+            self._leaves = leaf_memo(self.session, known.thought.holdings, state.pieces)
         return replace(
             state, plan=Plan(self.session.now), endings=self._endings, plugins=self.plugins, memory=known.thought,
             detailed=False, aftermath=None, moved=set(self._moved), paid=self._bound, memories={},
-            budget=SearchBudget(STEPS),
+            budget=SearchBudget(STEPS), leaves=self._leaves,
         )  # fmt: skip
 
 

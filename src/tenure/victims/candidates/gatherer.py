@@ -10,6 +10,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from tenure.engine.memo import Memo
 from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.refusal import Refusal
 from tenure.engine.session import Session
@@ -20,10 +21,28 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates.leaf_candidates import LeafCandidates, PricedPieces
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece, PieceMemo, piece_memo, pieces_of, singles_of
+from tenure.victims.rules.pieces import Piece, PieceMemo, alike_in_content, piece_memo, pieces_of, singles_of
 
 Alike = tuple[Cause, int, int, bool]
 """Cause, and of the contender what decides what of a leaf is open."""
+
+LeafMemo = Memo[int, LeafCandidates]
+"""By leaf, the candidates for those who may take from it whatever is preemptible."""
+
+
+def leaf_memo(session: Session, holdings: PreemptibleUsage, known: PieceMemo) -> LeafMemo:
+    """Give a memo of all that is preemptible in a leaf; what is asked in one scenario after the other shares it."""
+
+    def work_out(leaf: int) -> LeafCandidates:
+        holdings.catch_up()
+        running = (w for w in holdings.workloads(leaf) if w.occupied())
+        pieces = [piece for workload in running for piece in known((workload, True, False))]
+        return LeafCandidates(leaf, session.queues.queues[leaf].priority, pieces)
+
+    def same(one: LeafCandidates, other: LeafCandidates) -> bool:
+        return alike_in_content(list(one.all()), list(other.all()))
+
+    return Memo(work_out, lambda leaf: session.queues.versions[leaf], same)
 
 
 def _in_queues(piece: Piece) -> tuple[object, ...]:
@@ -134,7 +153,8 @@ class CandidateGatherer:
 
     Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
     than minimum runtime are asked, which look at each contender. Where refusals are not read (not ``detailed``), only
-    those are looked at that hold something that could be had.
+    those are looked at that hold something that could be had. ``whole`` has leaves of which nothing is kept back, where
+    gatherers of one scenario after the other share them: nothing may be taken from these gatherers.
     """
 
     def __init__(
@@ -152,6 +172,7 @@ class CandidateGatherer:
         self.session = session
         self.plugins = plugins
         self.known = piece_memo(session) if known is None else known
+        self.whole: LeafMemo | None = None
         self.fresh = fresh
         self.paid = paid
         self.barred = barred
@@ -267,10 +288,12 @@ class CandidateGatherer:
     def _leaf_candidates(self, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
         asked = leaf in self.asked_to_be_spared
+        silent = self.plugins.silent(self.session, rules.cause, rules.contender, leaf)
+        if self.whole is not None and silent and not asked and self._keeps_nothing_back(rules, leaf):
+            return self.whole(leaf)
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
-        silent = self.plugins.silent(self.session, rules.cause, rules.contender, leaf)
         for victim in self._victims(leaf):
             if not self._may_concern(rules, victim):
                 continue
@@ -290,6 +313,13 @@ class CandidateGatherer:
                 found = [p for p in found if not p.spared]
             pieces += found
         return LeafCandidates(leaf, self.session.queues.queues[leaf].priority, pieces, refused, shielded)
+
+    def _keeps_nothing_back(self, rules: CauseRules, leaf: int) -> bool:
+        """Whether all that is preemptible in a leaf is a candidate: it is another queue's, and open to reclaim."""
+        own = rules.contender.leaf
+        if rules.cause != "reclaim" or leaf == own or leaf not in self.holdings.open_to(own):
+            return False
+        return not (self.detailed or self.barred or self._served or self._of_this_cycle)
 
     def _may_concern(self, rules: CauseRules, victim: WorkloadState) -> bool:
         if victim is rules.contender or victim in self._served or not rules.concerns(victim) or not victim.occupied():

@@ -108,9 +108,11 @@ class PreemptionPass:
         state = self.state
         fresh, detailed = state.fresh(), state.detailed
         holdings, paid = state.memory.holdings, state.settled()
-        return CandidateGatherer(
+        gatherer = CandidateGatherer(
             self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
         )
+        gatherer.whole = state.leaves
+        return gatherer
 
     def _anyone_may_be_helped(self) -> bool:
         """Whether, by the bounds, a search could find anything for one of them; one stands for all equivalent ones."""

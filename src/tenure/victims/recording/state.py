@@ -20,6 +20,7 @@ from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.reclaim_limits import ReclaimLimits
+from tenure.victims.candidates.gatherer import LeafMemo
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import Consequences, DryRuns
 from tenure.victims.rules.pieces import PieceMemo, core_of
@@ -87,7 +88,8 @@ class EvictionState:
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
-    cycle. ``memory`` outlives the cycle as well, ``pieces`` do not. ``aftermath`` judges what follows from a set.
+    cycle. ``memory`` outlives the cycle as well, ``pieces`` do not, nor do ``leaves``, which only scenarios of what
+    follows have. ``aftermath`` judges what follows from a set.
     ``detailed``: the reasons why nothing was evicted for a pending workload are read. ``in_order`` gives all that wait
     in the order in which they would be served.
     """
@@ -110,6 +112,7 @@ class EvictionState:
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
+    leaves: LeafMemo | None = None
     in_order: Memo[CurrentShares, list[WorkloadState]] = field(init=False)
 
     def __post_init__(self) -> None:

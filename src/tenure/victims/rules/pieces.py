@@ -71,6 +71,11 @@ PieceMemo = Memo[tuple[WorkloadState, bool, bool], list[Piece]]
 _content = attrgetter(*Piece.__slots__)
 
 
+def alike_in_content(some: Sequence[Piece], others: Sequence[Piece]) -> bool:
+    """Whether pieces say the same, one by one."""
+    return list(map(_content, some)) == list(map(_content, others))
+
+
 def piece_memo(session: Session) -> PieceMemo:
     """Give a memo of the pieces of workloads of which the present cycle placed nothing."""
 
@@ -81,7 +86,7 @@ def piece_memo(session: Session) -> PieceMemo:
     def version(key: tuple[WorkloadState, bool, bool]) -> object:
         return session.queues.versions[key[0].leaf], key[0].started_at, key[0].saved_at
 
-    return Memo(work_out, version, lambda a, b: list(map(_content, a)) == list(map(_content, b)))
+    return Memo(work_out, version, alike_in_content)
 
 
 def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
