@@ -11,12 +11,15 @@ from tenure.engine.evictions import evict_all
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.shields.plugins import EvictionPlugins
+from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates, leaf_memo
-from tenure.victims.candidates.index import CandidateIndex
+from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
+from tenure.victims.search.search_scope import SearchScope
+from tenure.victims.search.usable import UsablePieces
 
 
 def all_of(session):
@@ -27,15 +30,45 @@ def all_of(session):
     return VictimCandidates([memo(leaf) for leaf in sorted(holdings.leaves)])
 
 
+def usable_for(session, rules):
+    """Who the rules refuse, once something is asked, and what is asked."""
+    usable = UsablePieces(rules, RoomDemand(session, rules.contender.step), SearchScope())
+    return usable.refusals, usable
+
+
 def test_pieces_on_one_node_are_asked_about_by_name():
     """What the rules say of them is listed in the order in which they are asked: it is the same in every run."""
     names = [f"{letter}{number}" for letter, number in product("zyxwvuts", range(2))]
     running = [runs(name, f"q{number % 2}", ["n0"]) for number, name in enumerate(names)]
     session = session_of(cluster([queue("q0"), queue("q1")], running, gpus=len(running)))
     asked = []
-    index = CandidateIndex(session, all_of(session), lambda p: not asked.append(p.workload.key))
+    index = CandidateIndex(session, all_of(session), lambda p: not asked.append(p.workload.key), lambda _: False)
     assert len(index.at(0)) == len(names)
     assert asked == sorted(f"default/{name}" for name in names)
+
+
+def test_what_the_rules_have_refused_is_passed_over_and_nothing_else():
+    """The pieces, and who is said to be refused, are those that are found if each is asked about."""
+    refused = found = 0
+    for seed in range(60):
+        session = session_of(contended(seed))
+        candidates, shares = all_of(session), Fairness(session).now()
+        for contender in session.waiting.all():
+            rules = ReclaimEligibility(session, shares, contender)
+            others = VictimCandidates([c for c in candidates.candidate_leaves if c.leaf != contender.leaf])
+            (told, usable), (all_told, asked) = (usable_for(session, rules) for _ in "ab")
+            index = CandidateIndex(session, others, usable.could_serve, usable.refused)
+            assert list(index.ordered()) == [p for p in others.all() if asked.could_serve(p)]
+            assert told == all_told
+            stream, passed = PieceStream(index, lambda _: False), []
+            stream.add(others.candidate_leaves)
+            while (piece := stream.peek()) is not None:
+                passed.append(piece)
+                stream.take()
+            assert sorted(passed, key=id) == sorted((p for p in others.all() if asked.could_serve(p)), key=id)
+            refused, found = refused + len(told), found + len(passed)
+    assert refused > 20
+    assert found > 20
 
 
 def test_what_scenarios_share_of_a_leaf_is_what_a_gatherer_finds_there():

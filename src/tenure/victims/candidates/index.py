@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, heapreplace
+from itertools import filterfalse
 from operator import attrgetter
 
 from tenure.engine.session import Session
@@ -19,12 +20,13 @@ Usable = Callable[[Piece], bool]
 
 
 class CandidateIndex:
-    """The usable pieces of some candidates."""
+    """The usable pieces of some candidates; of some it is known that they are not: the rules have ``refused`` them."""
 
-    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable) -> None:
+    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable, refused: Usable) -> None:
         self.session = session
         self.candidates = candidates
         self.usable = usable
+        self.refused = refused
         self._candidate_leaves: dict[int, LeafCandidates] = {c.leaf: c for c in candidates.candidate_leaves}
         self._at: dict[int, list[Piece]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
@@ -36,7 +38,8 @@ class CandidateIndex:
 
     def ordered(self) -> Iterator[Piece]:
         """Give all pieces in order."""
-        return filter(self.usable, self.candidates.all())
+        leaves = ((c.level, filterfalse(self.refused, c.all())) for c in self.candidates.candidate_leaves)
+        return filter(self.usable, in_order(leaves))
 
     def beyond(self, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Give the candidates of leaves that were not open before."""
@@ -67,10 +70,10 @@ class CandidateIndex:
 
 
 class PieceStream:
-    """Pieces of several leaves, the cheapest first, by their floor; leaves may come and be closed on the way."""
+    """Usable pieces of several leaves, the cheapest first, by their floor; leaves may come and be closed on the way."""
 
-    def __init__(self, usable: Usable, closed: Callable[[LeafCandidates], bool]) -> None:
-        self.usable = usable
+    def __init__(self, pool: CandidateIndex, closed: Callable[[LeafCandidates], bool]) -> None:
+        self.pool = pool
         self.closed = closed
         self._heap: list[tuple[Rank, int, int, Piece, Iterator[Piece], LeafCandidates]] = []
         self._added = 0
@@ -78,7 +81,7 @@ class PieceStream:
     def add(self, candidate_leaves: Iterable[LeafCandidates]) -> None:
         """Take in the candidates of leaves, from their beginnings."""
         for leaf_candidates in candidate_leaves:
-            pieces = leaf_candidates.cheapest_first()
+            pieces = filterfalse(self.pool.refused, leaf_candidates.cheapest_first())
             piece = next(pieces, None)
             if piece is not None:
                 self._added += 1
@@ -91,7 +94,7 @@ class PieceStream:
             *_, piece, _, leaf_candidates = heap[0]
             if self.closed(leaf_candidates):
                 heappop(heap)
-            elif self.usable(piece):
+            elif self.pool.usable(piece):
                 return piece
             else:
                 self.take()

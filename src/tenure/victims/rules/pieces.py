@@ -30,10 +30,10 @@ class Piece:
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
     ``ran`` are those of its tasks that were not. ``growth`` is by how much its cost grows in a second, at most.
-    ``amount`` is what it holds as queues count it, ``ran_amount`` what of it ran before this cycle. ``frees`` lists
-    node and amounts by row of the node table. ``rank`` orders pieces of one queue, the best to take first; its first
-    item is the workload's priority. ``floor`` comes before the key of every set that holds it. ``spared``: how many of
-    its tasks asked to be spared.
+    ``amount`` is what it holds as queues count it, ``ran_amount`` what of it ran before this cycle; ``rows`` are those
+    in which it holds something. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of
+    one queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of
+    every set that holds it. ``spared``: how many of its tasks asked to be spared.
     """
 
     workload: WorkloadState
@@ -49,6 +49,7 @@ class Piece:
     leaf_priority: int
     amount: Amount
     ran_amount: Amount
+    rows: tuple[int, ...]
     frees: tuple[tuple[int, Amount], ...]
     rank: Rank
     floor: Rank
@@ -219,6 +220,7 @@ def _piece(
     level = session.queues.queues[workload.leaf].priority
     amount = held(session, tasks)
     ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
+    rows = tuple(row for row, each in enumerate(amount) if each > 0)
     asked = count_spared(session, ran) if workload.sparing else 0
     by_cost = session.settings.victims == "cost"
     floor: Rank = (asked, level, stage[0] if by_cost else stage[:1])
@@ -226,7 +228,7 @@ def _piece(
         floor = (0, -(1 << 40), 0 if by_cost else ())
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, growth, age,
-        level, amount, ran_amount, _frees(session, tasks), rank, floor, asked,
+        level, amount, ran_amount, rows, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
 
 

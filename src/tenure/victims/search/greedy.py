@@ -99,7 +99,7 @@ class GreedySets:
         self.tally, self.barred = FreedRoom(self.need, self.others), set()
         self._known = set[int]()
         self._heap: list[tuple[Key, int, list[Piece]]] = []
-        self._coming = PieceStream(self.pool.usable, self.scope.closed)
+        self._coming = PieceStream(self.pool, self.scope.closed)
         self._coming.add(self.pool.candidates.candidate_leaves)
         self.scope.begin()
         with self.session.scenario():

@@ -19,7 +19,7 @@ class UsablePieces:
         self.refusals: list[tuple[str, Refusal]] = []
         self.path = rules.session.queues.path
         self.reached = _reached(rules)
-        self._may: dict[tuple[int, tuple[bool, ...]], bool] = {}
+        self._may: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def wanted(self, piece: Piece) -> bool:
         """Whether it frees something that is asked for where a task could go, or of a maximum that is reached."""
@@ -43,13 +43,17 @@ class UsablePieces:
 
         A fuller check waits until it is its turn: what a queue may lose depends on what else is taken.
         """
-        key = piece.workload.leaf, tuple(a > 0 for a in piece.amount)
+        key = piece.workload.leaf, piece.rows
         if key not in self._may:
             refusal = self.rules.may_take(piece.workload, piece.amount, core=True, owed=[])
             self._may[key] = refusal is None
             if refusal is not None:
                 self.refusals.append((piece.workload.key, refusal))
         return self._may[key] and self.wanted_and_allowed(piece)
+
+    def refused(self, piece: Piece) -> bool:
+        """Whether it is known that `could_serve` is not so because the rules forbid it."""
+        return self._may.get((piece.workload.leaf, piece.rows)) is False
 
 
 def _reached(rules: CauseRules) -> list[tuple[int, int]]:

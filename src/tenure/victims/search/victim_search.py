@@ -111,10 +111,12 @@ class VictimSearch:
         among = islice(filter(self.scope.allows, self.candidates.all()), EXACT + 1)
         several = beyond or len(list(among)) > EXACT
         usable = self.usable.could_serve if several else self.usable.wanted_and_allowed
-        self.pool = CandidateIndex(self.session, self.candidates, usable)
+        self.pool = CandidateIndex(self.session, self.candidates, usable, self.usable.refused)
         self.few = list(islice(self.pool.ordered(), EXACT + 1))
         self.trials.many = len(self.few) > EXACT or beyond
-        return bool(self.few) and (beyond or self.need.met_by_all(self.candidates.freed(self.session.nodes)))
+        if not self.few or beyond or any(self.need.met([piece]) for piece in self.few):
+            return bool(self.few)
+        return self.need.met_by_all(self.candidates.freed(self.session.nodes))
 
     def tell(self, candidates: VictimCandidates) -> None:
         """Where what is allowed makes no room, ask about a few others, one of each queue, to say why not these.
