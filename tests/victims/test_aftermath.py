@@ -82,6 +82,18 @@ def test_who_asks_about_one_workload_hears_the_same_though_nothing_is_said_of_wh
         assert explain_workload(asked, workload) == explain_workload(whole, workload)
 
 
+def test_who_asks_about_one_workload_is_not_told_why_others_have_no_room():
+    state = cluster([queue("q")], [runs("r", "q", ["n0"], gpus=4), waits("x", "q"), waits("y", "q")])
+    whole = playthrough.play(state)
+    for name in "xy":
+        asked = playthrough.play(state, about=f"default/{name}")
+        told, others = ([p for p in asked.pending if (p.workload == f"default/{name}") is own] for own in (True, False))
+        assert told == [p for p in whole.pending if p.workload == f"default/{name}"]
+        assert "NoNodeFits" in {r.code for p in told for r in p.reasons}
+        assert len(others) == 1
+        assert "NoNodeFits" not in {r.code for p in others for r in p.reasons}
+
+
 def test_what_follows_from_several_sets_is_looked_at_for_whom_they_concern_alone(monkeypatch):
     asked, plain = [], Aftermath.of_plan
     monkeypatch.setattr(Aftermath, "of_plan", lambda *given: asked.append(given) or plain(*given))
