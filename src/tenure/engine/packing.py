@@ -7,9 +7,10 @@ node is left aside. So where there is no way to pack them there is none to place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, combinations
 
+from tenure.engine.classes import TaskClass
 from tenure.engine.nodes import THEN, NodeTable
 from tenure.engine.workloads import TaskState
 from tenure.model.resources import MILLI
@@ -83,45 +84,43 @@ class _Packing:
             room = self.room[node]
             if any(room[row] < amount for row, amount in asks):
                 continue
-            for row, amount in asks:
-                room[row] -= amount
-            if any(self.found(number + 1, node if alike else 0) for _ in self._on(task, node)):
-                return True
-            for row, amount in asks:
-                room[row] += amount
+            for devices in self._choices(task, node):
+                self._put(cls, node, devices, 1)
+                if self.found(number + 1, node if alike else 0):
+                    return True
+                self._put(cls, node, devices, -1)
         return False
 
-    def _on(self, task: TaskState, node: int) -> Iterator[None]:
-        """Take devices of a node for a task, in one way after the other; each is given back before the next."""
-        cls = task.cls
-        if cls.milli is not None:
-            yield from self._parts(task, node)
-        elif not cls.whole or not self.has_devices:
-            yield
-        elif self.whole[node] >= cls.whole:  # which of them is open until all parts have their devices
-            self.whole[node] -= cls.whole
-            yield
-            self.whole[node] += cls.whole
+    def _put(self, cls: TaskClass, node: int, devices: Sequence[int], sign: int) -> None:
+        """Take what a task takes of a node, and of these devices where it takes parts of them; or give it back."""
+        room, free = self.room[node], self.devices[node]
+        for row, amount in self.asks[cls]:
+            room[row] -= sign * amount
+        if cls.milli is None:
+            self.whole[node] -= sign * cls.whole  # which of them is open until all parts have their devices
+            return
+        whole, milli = sum(free[d] == MILLI for d in devices), sign * cls.milli_on(node)
+        for device in devices:
+            free[device] -= milli
+        self.whole[node] += sum(free[d] == MILLI for d in devices) - whole
 
-    def _parts(self, task: TaskState, node: int) -> Iterator[None]:
-        """Take parts of devices, of those that are alike only one; none that the task leaves."""
-        cls, free, milli = task.cls, self.devices[node], task.cls.milli_on(node)
+    def _choices(self, task: TaskState, node: int) -> Collection[tuple[int, ...]]:
+        """Give the devices of a node of which a task may take parts, of those that are alike one choice.
+
+        For other tasks that is none, once, if there are as many whole devices as it asks for.
+        """
+        cls = task.cls
+        if cls.milli is None:
+            return ((),) if self.whole[node] >= cls.whole or not self.has_devices else ()
+        free, milli = self.devices[node], cls.milli_on(node)
         own = task.devices if node == self._own(task) else ()
         able = [d for d, have in enumerate(free) if have >= milli and d not in own]
-        tried = set[tuple[int, ...]]()
-        for chosen in combinations(able, cls.devices):
-            whole = sum(free[d] == MILLI for d in chosen)
+        found: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for chosen in combinations(able, cls.devices) if len(able) >= cls.devices else ():
             kind = tuple(-1 - d if (node, d) in self.owned else free[d] for d in chosen)
-            if whole > self.whole[node] or kind in tried:
-                continue
-            tried.add(kind)
-            self.whole[node] -= whole
-            for device in chosen:
-                free[device] -= milli
-            yield
-            for device in chosen:
-                free[device] += milli
-            self.whole[node] += whole
+            if kind not in found and sum(free[d] == MILLI for d in chosen) <= self.whole[node]:
+                found[kind] = chosen
+        return found.values()
 
     def _own(self, task: TaskState) -> int:
         """Give the node on which a task does not land where it stands; -1 for none."""
