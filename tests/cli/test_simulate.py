@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.report.simulations import read
@@ -141,6 +142,28 @@ def test_what_runs_already_gives_way_where_the_settings_say_so(simulate):
     assert found["lost"]["cpu"] > 0
     assert found["wait_s"]["mean"] < 1795.0
     assert found["violations"] == 0
+
+
+def test_nodes_are_told_apart_in_whatever_order_the_file_has_them(simulate, capsys):
+    """What is larger is listed first, and a node that is on its way before it."""
+    listed = "[{name: m, awaitedUntil: 2026-11-20T11:00:00Z}, {name: z, allocatable: {cpu: 4}}, {name: a}]"
+    nodes = CLUSTER.replace("[{name: n, count: 2, allocatable: {cpu: 4}}]", listed)
+    words = ("t.csv", "--cluster", "c.yaml", "--history", "run.db", "--report", "page.html")
+    found = figures(simulate, *words, t_csv=JOBS + "1,5,10,a,1,4000\n", c_yaml=nodes)
+    assert (found["finished"], found["violations"]) == (1, 0)
+    with pytest.raises(SystemExit):
+        main(["story", "default/1", "--history", "run.db"])
+    assert ", on z\n" in capsys.readouterr().out
+
+
+def test_what_claims_serve_is_there_in_a_simulation(simulate):
+    """What asks for GPUs that a driver publishes starts as in a plan, and no node is said to hold too much."""
+    example = Path(__file__).parents[2] / "examples" / "devices" / "extended.yaml"
+    code, out, _ = simulate("t.csv", "--cluster", example, "--format", "json", t_csv=JOBS + "1,5,10,team,1,1000\n")
+    assert code == 0
+    found = json.loads(out)
+    assert found["violations"] == 0
+    assert found["allocated"]["example.com/gpu"] > 0
 
 
 OVER = CLUSTER.replace("parent: all}]", "parent: all, max: {cpu: 4}, quotaPreemptionDelay: 1m}]") + (

@@ -83,5 +83,5 @@ def _play(cluster: Cluster, trace: Trace, history: str | None) -> Statement:
         TemporaryDirectory(prefix="tenure-") as folder,
         open_history(history or f"{folder}/replay.db", write=True) as store,
     ):
-        write_simulation(store, "replay", cluster, result.log, outcomes, listener)
+        write_simulation(store, "replay", result.setup.cluster, result.log, outcomes, listener)
         return statement_of(store)

@@ -28,7 +28,6 @@ from tenure.simulator.whole_run import FinishedSimulation, finished, setup_of, s
 if TYPE_CHECKING:
     from tenure.history.simulation import PlanListener
     from tenure.history.store import HistoryStore
-    from tenure.model.cluster import Cluster
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -93,7 +92,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
         click.echo(f"warning: {stranded}", err=True)
     with reader_may_leave():
         _print(summary, run.violations, form)
-    _write_files(jobs, report, run, prepared, summary)
+    _write_files(jobs, report, run, summary)
     return DONE if run.result.complete else INTERRUPTED
 
 
@@ -161,17 +160,17 @@ def _run(
     run = finished(result, prepared.trace, wall_s)
     if store is not None and listener is not None:
         line.show("writing the history …")
-        _write_history(store, source.trace, prepared.cluster, result, run.outcomes, listener)
+        _write_history(store, source.trace, result, run.outcomes, listener)
     line.clear()
     return run
 
 
 def _write_history(
-    store: HistoryStore | str, trace: str, cluster: Cluster, result: SimulationResult, outcomes: Outcomes,
-    listener: PlanListener,
-) -> None:  # fmt: skip
+    store: HistoryStore | str, trace: str, result: SimulationResult, outcomes: Outcomes, listener: PlanListener
+) -> None:
     from tenure.history.simulation import write_simulation, write_simulation_file  # noqa: PLC0415  only on demand
 
+    cluster = result.setup.cluster
     if isinstance(store, str):
         write_simulation_file(store, trace, cluster, result.log, outcomes, listener)
         return
@@ -179,9 +178,7 @@ def _write_history(
         write_simulation(store, trace, cluster, result.log, outcomes, listener)
 
 
-def _write_files(
-    jobs: str | None, report: str | None, run: FinishedSimulation, prepared: PreparedSimulation, summary: dict[str, Any]
-) -> None:
+def _write_files(jobs: str | None, report: str | None, run: FinishedSimulation, summary: dict[str, Any]) -> None:
     if jobs is not None:
         from tenure.simulator.jobs_csv import write_jobs_csv  # noqa: PLC0415  only on demand
 
@@ -190,5 +187,5 @@ def _write_files(
         from tenure.model.files import write_atomically  # noqa: PLC0415  only on demand
         from tenure.report.simulation_page import simulation_page  # noqa: PLC0415  only on demand
 
-        page = simulation_page(run.outcomes, prepared.cluster, summary, run.violations)
+        page = simulation_page(run.outcomes, run.result.setup.cluster, summary, run.violations)
         write_atomically(report, page)

@@ -6,7 +6,7 @@ workloads ask for, and counts the invariants that were broken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tenure.model.node import Node
 from tenure.model.queue import Queue
@@ -36,6 +36,7 @@ def check(
     min_runtime: MinRuntime | None = None,
     complete: bool = True,
     settings: Settings | None = None,
+    served: Collection[str] = (),
 ) -> Violations:
     """Count broken invariants.
 
@@ -59,6 +60,8 @@ def check(
         Whether the simulation came to its end: in one that was interrupted, beneficiaries may still be waiting.
     settings
         What devices count for queues; those by default where not given.
+    served
+        Resources that devices by claims serve: no node says how much it has of them.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def check(
     columns = known_events(columns_of(log), jobs, len(nodes), findings)
     history = history_of(log, jobs, columns, settings)
     check_order(history, findings)
-    check_nodes(history, nodes, findings)
+    check_nodes(history, nodes, findings, served)
     check_devices(history, nodes, findings)
     check_queues(history, nodes, queues, findings)
     check_gangs(history, findings, min_runtime)

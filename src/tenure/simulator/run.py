@@ -58,7 +58,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """The result of a simulation: the log, the cluster that it started from, and whether it came to its end."""
+    """The result of a simulation: the log, its start, and whether it came to its end.
+
+    The nodes of the cluster in ``setup`` stand in the order in which the log numbers them, which is by name.
+    """
 
     log: EventLog
     setup: SimulationSetup
@@ -80,15 +83,16 @@ class Simulation:
     """A replay of a trace. The times of a trace are moved so that its second 0 is the cluster's ``now``."""
 
     def __init__(self, setup: SimulationSetup, trace: Trace) -> None:
-        cluster = setup.cluster
-        self.setup = setup
+        cluster = replace(setup.cluster, nodes=tuple(sorted(setup.cluster.nodes, key=lambda node: node.name)))
+        self.setup = replace(setup, cluster=cluster)
         self.trace = trace
         self.origin = cluster.now
         resources = {name for job in trace.jobs for task in job.workload.tasks for name, _ in task.spec.requests}
         settings = cluster.settings
         if setup.arrivals_only:  # what does not fit is dropped: nobody waits for whom somebody could give way
             settings = replace(settings, actions=("allocate",))
-        self.session = session_of(replace(cluster, settings=settings), extra=resources)
+        there = replace(cluster, settings=settings, attachments=())  # what no task uses would stay attached to the end
+        self.session = session_of(there, extra=resources)
         self.scheduler = Scheduler(self.session)
         self.scheduler.context.detailed = False
         self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))

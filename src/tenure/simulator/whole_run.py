@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster
 from tenure.model.dump import settings_to_plain
+from tenure.model.extended_resources import served_by
 from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of
@@ -47,7 +48,10 @@ def finished(result: SimulationResult, trace: Trace, wall_s: float) -> FinishedS
     """Check what happened in a simulation that has ended, and work out what became of its jobs."""
     cluster = result.setup.cluster
     settings = cluster.settings
-    violations = check(result.log, cluster.nodes, queues=cluster.queues, complete=result.complete, settings=settings)
+    violations = check(
+        result.log, cluster.nodes, queues=cluster.queues, complete=result.complete, settings=settings,
+        served=served_by(cluster.devices.classes),
+    )  # fmt: skip
     return FinishedSimulation(result, outcomes_of(result.log, trace, settings), violations, wall_s)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -22,13 +22,17 @@ OVER_MAX = "queue over max"
 UNLIMITED = np.iinfo(np.int64).max
 
 
-def check_nodes(history: CheckedLog, nodes: Sequence[Node], findings: ViolationCollector) -> None:
-    """Sum each resource on each node over time and compare it with what the node has."""
+def check_nodes(
+    history: CheckedLog, nodes: Sequence[Node], findings: ViolationCollector, served: Collection[str] = ()
+) -> None:
+    """Sum each resource on each node over time and compare it with what the node has; not what claims ``served``."""
     holdings = history.holdings
     released = released_positions(history)
     times = timeline(holdings.node, holdings.since, holdings.until, holdings.bound, released)
     spec = history.tasks.spec[holdings.task]
     for resource in resources_of(history.tasks.specs):
+        if resource in served:
+            continue
         capacity = np.array([_capacity(node, resource) for node in nodes], dtype=np.int64)
         used = times.running(amounts_held(history, nodes, resource, spec))
         over = times.rises(used > capacity[times.group])
