@@ -16,9 +16,9 @@ from tenure.simulator.log import EventLog
 NODES = (node("n0", cpu=4), node("n1", cpu=4))
 
 
-def told(jobs, *events, close=False):
+def told(jobs, *events, close=False, initial=0):
     """A log in which ``("plan",)`` begins a plan; gives the kinds of what is found."""
-    log = EventLog([gang(name, 1, spec(4)) for name in jobs])
+    log = EventLog([gang(name, 1, spec(4)) for name in jobs], initial=initial)
     for kind, *rest in events:
         if kind == "plan":
             log.plan()
@@ -147,6 +147,18 @@ def test_a_beneficiary_may_be_evicted_at_once_for_whoever_came_later():
             ("plan",), ("bind", 5, 0, 0, 0), ("plan",), ("evict", 5, 0, 0, "preempt", 2), ("bind", 5, 2, 0, 0),
         )  # fmt: skip
         assert (plans.NO_TIME in told("abc", *events)) is not late
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_ran_when_a_simulation_began_may_go_at_once_and_have_others_evicted_for_it(again):
+    """Its first binding is where it stood; where it is bound for others at that instant, it has to stay."""
+    events = (
+        ("submit", 0, 0), ("submit", 0, 1), ("submit", 0, 2), ("bind", 0, 0, 0, 0), ("bind", 0, 1, 0, 1),
+        ("plan",), ("evict", 0, 0, 0, "preempt", 2), ("bind", 0, 2, 0, 0),
+        ("plan",), ("evict", 0, 1, 0, "consolidate", 0), ("plan",), ("bind", 0, 0, 0, 1),
+        *((("plan",), ("evict", 0, 0, 0, "preempt", 1), ("bind", 0, 1, 0, 1)) if again else ()),
+    )  # fmt: skip
+    assert (plans.NO_TIME in told("abc", *events, initial=2)) is again
 
 
 @pytest.mark.parametrize(("more", "found"), [(False, 0), (True, 1)])

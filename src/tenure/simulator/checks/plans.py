@@ -96,10 +96,11 @@ class _Unchanged:
 def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
     """Check that a beneficiary was not evicted itself at the instant at which it was bound.
 
-    It may be, for a job that arrived only after that.
+    It may be, for a job that arrived only after that. What ran before the first plan was bound for itself long ago.
     """
     columns, holdings = history.columns, history.holdings
-    none = np.flatnonzero(holdings.evicted & (holdings.left == holdings.since))
+    stood = (history.tasks.job[holdings.task] < history.initial) & (columns.plan[holdings.bound] == 0)
+    none = np.flatnonzero(holdings.evicted & (holdings.left == holdings.since) & ~stood)
     short = {(int(history.tasks.job[holdings.task[i]]), int(holdings.since[i])): int(holdings.freed[i]) for i in none}
     if not short:
         return
