@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tenure.actions.context import Context
 from tenure.actions.preconditions import queues_contend
+from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome, Skipped
 from tenure.engine.waiting import anything_waits
 from tenure.engine.workloads import WorkloadState
@@ -16,6 +17,8 @@ from tenure.requeue.candidates import in_order, union
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.transactions import RequeueTransactions
 from tenure.shields.delay import delay, told
+from tenure.victims.recording.explanations import shielded
+from tenure.victims.recording.state import EvictionState
 
 MOST_REPORTED = 100
 """Wrong settings that are warned of in one cycle, one per workload."""
@@ -76,6 +79,8 @@ class _Requeue:
         self.memory.position = RequeueTransactions(state, self.memory.pending_index, shares, candidates, outcome).run(
             self.memory.position
         )
+        if context.detailed:
+            _tell_contenders(state)
         if outcome.not_before:
             done = outcome.not_before
             outcome.nominations = [replace(n, committed=True) if n.workload in done else n for n in outcome.nominations]
@@ -119,3 +124,14 @@ class _Requeue:
         plan = self.context.plan
         if time is not None and time > plan.now and (plan.wake is None or time < plan.wake):
             plan.wake = time
+
+
+def _tell_contenders(state: EvictionState) -> None:
+    """Say to those that wait on which shields stand between them and the candidates."""
+    of_contender: dict[str, list[tuple[str, Refusal]]] = {}
+    for r in state.plan.refused:
+        if r.cause == "requeue" and r.beneficiary is not None:
+            of_contender.setdefault(r.beneficiary, []).append((r.workload, Refusal(r.shield, r.message, r.until)))
+    for contender, refusals in of_contender.items():
+        if state.session.workloads[contender].entry is not None:
+            state.obstacle(contender, shielded("requeue", refusals))

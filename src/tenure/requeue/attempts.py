@@ -20,7 +20,6 @@ from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.dry_runs import AcceptedSet
-from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece, needed_of
 
@@ -160,18 +159,7 @@ class RequeueAttempts:
         )
         for refusal in self._refusals.values():
             self.state.wake_at(refusal.until)
-        if self.state.detailed:
-            self._tell_contenders()
         self.put_off.report()
         if self.cut is not None:
             text = "search-exhausted: requeue has come to its bounds, and goes on in the next cycle where it stopped"
             self.state.plan.warnings.append(text)
-
-    def _tell_contenders(self) -> None:
-        """Say to those that wait on which shields stand between them and the candidates."""
-        of_contender: dict[str, list[tuple[str, Refusal]]] = {}
-        for (contender, victim), refusal in sorted(self._refusals.items()):
-            of_contender.setdefault(contender, []).append((victim, refusal))
-        for contender, refusals in of_contender.items():
-            if self.session.workloads[contender].entry is not None:
-                self.state.obstacle(contender, shielded("requeue", refusals))

@@ -307,11 +307,10 @@ class CandidateGatherer:
                     continue
             singly = rules.cause == "consolidate" and len(victim.tasks) > 1
             found = self._pieces_of(victim, core=refusal is None, singly=singly)
-            if asked and self.sparing and victim.sparing:
-                if found and all(p.spared for p in found):
-                    refused.append((victim, asked_to_stay(self.session, victim)))
-                found = [p for p in found if not p.spared]
-            pieces += found
+            asks = asked and self.sparing and victim.sparing
+            if asks and found and all(p.spared for p in found):
+                refused.append((victim, asked_to_stay(self.session, victim)))
+            pieces += [p for p in found if not p.spared] if asks else found
         return LeafCandidates(leaf, self.session.queues.queues[leaf].priority, pieces, refused, shielded)
 
     def _keeps_nothing_back(self, rules: CauseRules, leaf: int) -> bool:
