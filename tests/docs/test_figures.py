@@ -10,7 +10,7 @@ LARGE_CLASSES = 44
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 9138
+DECIDING = 9149
 """Lines of the rooms that choose who has to go."""
 
 
