@@ -16,11 +16,11 @@ import numpy as np
 from common import Seconds, measure, median, print_memory, print_table, rate
 from results import Results, rounded
 from tenure.cycle import Scheduler
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, MEMORY
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, MEMORY
 from tenure.model.workload import Task, TaskSpec, Workload
 
 ASKS = 10_000

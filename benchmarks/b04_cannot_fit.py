@@ -12,8 +12,8 @@ from common import measure, median, print_table
 from results import Results
 from tenure.cycle import Scheduler
 from tenure.engine.reasons import why_pending
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from common import Seconds, measure, print_memory, print_table, rate, traces_or_skip
 from results import Results
 from tenure.model.cluster import Cluster
-from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Policy, Settings
+from tenure.model.values.resources import GPU, MILLI
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.trace import Trace, read_trace
 from tenure.simulator.traces.openb import inflate

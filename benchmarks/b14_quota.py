@@ -14,8 +14,8 @@ import time
 from results import Results
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus, QuotaStatus

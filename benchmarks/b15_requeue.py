@@ -27,7 +27,7 @@ from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU
+from tenure.model.values.resources import CPU, GPU
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 NOW = 1_800_000_000_000_000

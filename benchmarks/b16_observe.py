@@ -26,7 +26,7 @@ from tenure.clusters.kubernetes.cache.informers import InformerCache, Options
 from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.client.watch import Reflector
 from tenure.clusters.kubernetes.read.observe import Observer
-from tenure.model.collector import collector_paused
+from tenure.model.documents.collector import collector_paused
 
 NODES = 1_000
 PAGE = 1_000

@@ -19,10 +19,10 @@ from typing import Any
 from common import print_table
 from results import Results, rounded
 from tenure.history import open_history
-from tenure.history.meter import capacity_records
 from tenure.history.months import month_of, month_start, next_month
+from tenure.history.reading.statement import statement_of
 from tenure.history.record import Draft, Origin, encode
-from tenure.history.statement import statement_of
+from tenure.history.writing.meter import capacity_records
 
 RECORDS = 10_000_000
 MINUTE = 60_000_000

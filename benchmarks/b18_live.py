@@ -37,13 +37,13 @@ from tenure.clusters.kubernetes.seals import Seal, condition_of
 from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.history.record import Origin
-from tenure.live.drain import HistoryDrain
 from tenure.live.loop import CycleOutcome, Loop
-from tenure.live.recorded_cycle import recorded
-from tenure.live.recorder import LiveRecorder
-from tenure.live.recording import Recording
+from tenure.live.records.drain import HistoryDrain
+from tenure.live.records.recorded_cycle import recorded
+from tenure.live.records.recorder import LiveRecorder
+from tenure.live.records.recording import Recording
 from tenure.model.cluster import Eviction
-from tenure.model.collector import collector_seldom
+from tenure.model.documents.collector import collector_seldom
 
 BEGIN = 1_795_200_000_000_000
 STEP = 200_000

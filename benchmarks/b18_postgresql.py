@@ -18,9 +18,9 @@ from common import ROOT, print_table
 from results import Results
 from tenure.history import open_history
 from tenure.history.months import month_of, month_start, next_month
+from tenure.history.reading.statement import BY, statement_of
 from tenure.history.schema import MONTHS as MONTHS_TABLE
 from tenure.history.schema import records_table
-from tenure.history.statement import BY, statement_of
 from tenure.history.store import HistoryStore
 
 sys.path.insert(0, str(ROOT))

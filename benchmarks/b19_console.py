@@ -26,7 +26,7 @@ from typing import Any
 from common import print_table
 from results import Results
 from tenure.model.cluster import Cluster
-from tenure.model.collector import collector_paused
+from tenure.model.documents.collector import collector_paused
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
@@ -99,11 +99,11 @@ def serve(nodes: int, pods: int) -> None:
     from starlette.responses import Response  # noqa: PLC0415  only the server needs it
     from starlette.routing import Route  # noqa: PLC0415
 
+    from tenure.web.access.server import listen  # noqa: PLC0415
+    from tenure.web.access.server import serve as run  # noqa: PLC0415
     from tenure.web.app import application  # noqa: PLC0415
     from tenure.web.console import Console  # noqa: PLC0415
-    from tenure.web.server import listen  # noqa: PLC0415
-    from tenure.web.server import serve as run  # noqa: PLC0415
-    from tenure.web.still import StillSource  # noqa: PLC0415
+    from tenure.web.sources.still import StillSource  # noqa: PLC0415
 
     class Moving(StillSource):
         """A cluster that changes."""

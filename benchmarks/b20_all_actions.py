@@ -26,7 +26,7 @@ from typing import NamedTuple
 from common import print_table
 from results import REFERENCE, Results, machine_speed
 from tenure.cycle import Scheduler
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Progress, Simulation, SimulationSetup

@@ -21,8 +21,8 @@ from b03_cycle import NOW, change, snapshot
 from common import measure, peak_memory, print_table
 from results import Results, machine_speed
 from tenure.cycle import Scheduler
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 
 SECOND = 1_000_000
 SHARES = (0.001, 0.01, 0.1)

@@ -30,7 +30,7 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.seals import Seal, condition_of
 from tenure.live.loop import Loop
 from tenure.live.metrics import LiveMetrics
-from tenure.model.collector import collector_seldom
+from tenure.model.documents.collector import collector_seldom
 
 BEGIN = 1_795_200_000_000_000
 STEP = 15_000

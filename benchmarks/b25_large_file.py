@@ -19,7 +19,7 @@ from typing import NamedTuple
 from b03_cycle import snapshot
 from common import COMPILED, print_table
 from results import Results, rounded
-from tenure.cli.outputs import write_cluster
+from tenure.cli.terminal.outputs import write_cluster
 from tenure.model.cluster import Cluster
 from tenure.model.workload import Phase
 

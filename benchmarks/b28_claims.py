@@ -17,7 +17,6 @@ from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
-from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import (
     CelExpression,
     Device,
@@ -33,6 +32,7 @@ from tenure.model.devices import (
     DeviceSlice,
     ExactDevices,
 )
+from tenure.model.manifests.device_uses import with_device_uses
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Task, TaskSpec, Workload

@@ -17,8 +17,8 @@ import b03_cycle
 from common import Seconds, measure, median, print_table
 from results import Results, rounded
 from tenure.cycle import Scheduler
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from tenure.model.settings import Settings

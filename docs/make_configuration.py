@@ -16,12 +16,12 @@ from prometheus_client import CollectorRegistry
 from tenure.clusters.kubernetes.install.crds import RESOURCES, spec_record
 from tenure.live.metrics import LiveMetrics
 from tenure.live.tables import EVENTS, METRICS
-from tenure.model import containers, kinds
-from tenure.model.descriptions import described_as
-from tenure.model.field_paths import FieldPathKind
-from tenure.model.files import write_atomically
-from tenure.model.kinds import INT32, ValueKind
-from tenure.model.records import RecordField, RecordKind, record_of
+from tenure.model.documents.files import write_atomically
+from tenure.model.fields import containers, kinds
+from tenure.model.fields.descriptions import described_as
+from tenure.model.fields.field_paths import FieldPathKind
+from tenure.model.fields.kinds import INT32, ValueKind
+from tenure.model.fields.records import RecordField, RecordKind, record_of
 from tenure.model.settings import PatienceRule, Settings
 
 TARGET: Final = Path(__file__).with_name("configuration.md")

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 
 DOCS: Final = Path(__file__).resolve().parent
 PAGES: Final = ("min-runtime.md", "requeue.md", "worth.md")

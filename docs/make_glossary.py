@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 
 TARGET: Final = Path(__file__).with_name("glossary.md")
 SOURCE: Final = Path(__file__).parents[1] / "src" / "tenure"

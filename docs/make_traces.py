@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 from tenure.simulator.traces.columns import TraceColumn
 from tenure.simulator.traces.records import TraceFormat
 from tenure.simulator.traces.registry import ALL

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.workload import GpuShare, Nomination, Phase, Task, TaskSpec, Workload
 
 NOW = 1_800_000_000_000_000

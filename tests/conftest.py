@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tenure.cli.main import main
 from tenure.cycle import Scheduler
-from tenure.engine import lifecycle
-from tenure.engine.audit import audit
 from tenure.engine.memo import Memo
+from tenure.engine.state import lifecycle
+from tenure.engine.state.audit import audit
 from tenure.victims.recording.record import PLACING
 
 COMMON = {

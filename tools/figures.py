@@ -18,7 +18,13 @@ MOST_METHODS, MOST_COMPLEX = 12, 15
 DECIDING = ("victims", "requeue", "quota")
 """Rooms whose lines are counted together: the choice of who has to go."""
 
-UNDOING = {"engine/state.py", "engine/transaction.py", "engine/journal.py", "engine/waiting.py", "engine/nodes.py"}
+UNDOING = {
+    "engine/state/state.py",
+    "engine/state/transaction.py",
+    "engine/journal.py",
+    "engine/state/waiting.py",
+    "engine/room/nodes.py",
+}
 """Files that make up the transaction itself."""
 
 

@@ -4,7 +4,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 from tenure.model.settings import Settings
 from tenure.report.picture import simulation_picture
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate

@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 from scenario import Figures, Period, Scenario
 
-from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
-from tenure.report.figure import figure
+from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.plot import Plot
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
-from tenure.report.plot import Plot
 
 MINUTE = 60_000_000
 GOAL = 0.3

@@ -29,7 +29,7 @@ import drawing
 import scenario as scenarios
 from scenario import FIRST_DAY, LAST_DAY, Period, Scenario, figures_of, simulate
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 from tenure.simulator.sweep.carry_out import carry_out
 from tenure.simulator.sweep.journal import SweepJournal
 from tenure.simulator.sweep.points import SweepPoint, key_of

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Action, LossSettings, Settings, WorthSettings
+from tenure.model.values.resources import GPU, MILLI
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.due_jobs import due_jobs

@@ -36,17 +36,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tenure.cli.progress import ProgressLine
+from tenure.cli.terminal.progress import ProgressLine
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU
 from tenure.model.settings import PatienceRule, RequeueSettings, Settings, WorthSettings
+from tenure.model.values.resources import CPU, GPU
 from tenure.model.workload import Checkpoint, Workload
-from tenure.report.figure import figure
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.plot import WIDTH, Plot, grid, rect
+from tenure.report.drawing.scales import Tick, nice_step, top_of
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
-from tenure.report.plot import WIDTH, Plot, grid, rect
-from tenure.report.scales import Tick, nice_step, top_of
 from tenure.report.tables import TableColumn, terminal
 from tenure.report.tables import table as set_table
 from tenure.simulator.checker import check

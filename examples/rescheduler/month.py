@@ -19,10 +19,10 @@ from pathlib import Path
 
 from month_view import Row, month_page, month_picture, table
 
-from tenure.cli.progress import ProgressLine
-from tenure.model.files import write_atomically
-from tenure.model.resources import GPU
+from tenure.cli.terminal.progress import ProgressLine
+from tenure.model.documents.files import write_atomically
 from tenure.model.settings import BackgroundSettings, ExactSettings, ReschedulerSettings, Settings
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Workload
 from tenure.simulator.checker import check
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tenure.report.figure import figure
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.plot import WIDTH, Plot, grid, line, rect
+from tenure.report.drawing.scales import Tick, nice_step, top_of
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
-from tenure.report.plot import WIDTH, Plot, grid, line, rect
-from tenure.report.scales import Tick, nice_step, top_of
 
 ROW, TALL = 30, 120
 HEAD = ("", "large wait (h)", "of seeds", "p95", "other wait", "moves a day", "most", "after", "until (h)", "in use",

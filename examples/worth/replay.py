@@ -11,7 +11,6 @@ from typing import Any, Literal
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MILLI
 from tenure.model.settings import (
     BreakerSettings,
     MinRuntimeSettings,
@@ -20,6 +19,7 @@ from tenure.model.settings import (
     SurvivalSettings,
     WorthSettings,
 )
+from tenure.model.values.resources import CPU, GPU, MILLI
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.due_jobs import due_jobs

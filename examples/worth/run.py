@@ -28,12 +28,12 @@ from statistics import median
 import replay as replays
 from replay import MIXES, POLICIES, Figures, Replay, simulate
 
-from tenure.cli.progress import ProgressLine
-from tenure.model.files import write_atomically
-from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
-from tenure.report.figure import figure
+from tenure.cli.terminal.progress import ProgressLine
+from tenure.model.documents.files import write_atomically
+from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.plot import Plot
 from tenure.report.page import Cell, html_table, page, section
-from tenure.report.plot import Plot
 from tenure.report.tables import TableColumn, terminal
 from tenure.report.tables import table as set_table
 from tenure.simulator.sweep.carry_out import carry_out

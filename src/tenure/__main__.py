@@ -3,7 +3,7 @@
 import sys
 
 INTERRUPTED = 130
-"""The exit code of `tenure.cli.errors`, for as long as that is not loaded."""
+"""The exit code of `tenure.cli.terminal.errors`, for as long as that is not loaded."""
 
 
 def main() -> None:

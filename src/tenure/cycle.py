@@ -17,14 +17,14 @@ from tenure.actions.reprieve import reprieve
 from tenure.actions.requeue import requeue
 from tenure.actions.reschedule import reschedule
 from tenure.actions.stale_gang import stale_gang
-from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.evictions import outstay
-from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING
+from tenure.engine.serving.backfill import ExpectedReleases
+from tenure.engine.serving.placement import Placer
+from tenure.engine.state.evictions import outstay
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING
 from tenure.fairness.current import Fairness
-from tenure.model.collector import collector_paused, count_as_old
+from tenure.model.documents.collector import collector_paused, count_as_old
 from tenure.model.modes import mode_of
 from tenure.shields.breaker import losing_in, message
 from tenure.shields.unsaved import unsaved_in

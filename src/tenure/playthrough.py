@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.estimate import estimated_starts
 from tenure.engine.moves import MovePlan
 from tenure.engine.plan import NextEviction, Pending, Plan, PlanStep, Reason, Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.reasons import why_pending
 from tenure.engine.requeued import RequeueOutcome
-from tenure.engine.reserved_start import NextPass
-from tenure.engine.session import Session
+from tenure.engine.serving.estimate import estimated_starts
+from tenure.engine.serving.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import GATED, PENDING
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import GATED, PENDING
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.modes import mode_of

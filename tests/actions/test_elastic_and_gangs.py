@@ -8,7 +8,7 @@ import pytest
 from tests.actions.helpers import MINUTE, NOW, changed, cluster, codes, play, queue, runs, shields, steps, waits
 
 from tenure.model.workload import Checkpoint, Phase
-from tenure.report.plan_json import plan_json
+from tenure.report.plans.plan_json import plan_json
 
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=0)]
 

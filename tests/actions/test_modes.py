@@ -11,10 +11,10 @@ from tests.actions.helpers import MINUTE, NOW, cluster, play, queue, runs, steps
 from tests.effort import tries
 from tests.properties.contention import contended
 
-from tenure.model.duration import parse_duration
 from tenure.model.node import Node
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import CAUSES, QuotaPreemptionSettings, RequeueSettings
+from tenure.model.values.duration import parse_duration
 from tenure.model.workload import Task
 
 GPU = "nvidia.com/gpu"

@@ -10,8 +10,8 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, steps, task,
 from tests.effort import tries
 
 from tenure.cycle import Scheduler
-from tenure.engine.audit import audit
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.audit import audit
 from tenure.model.settings import BudgetRule, DisruptionSettings
 from tenure.model.workload import Phase, SubGroup
 from tenure.playthrough import play

@@ -17,9 +17,9 @@ from tests.web.test_senders import Server
 
 from tenure.web import app
 from tenure.web.login import Logins
-from tenure.web.past import PastSource
-from tenure.web.picture import Picture
-from tenure.web.still import StillSource
+from tenure.web.sources.past import PastSource
+from tenure.web.sources.picture import Picture
+from tenure.web.sources.still import StillSource
 
 TENURE = Path(sys.executable).with_name("tenure")
 VIEWS = {

@@ -11,8 +11,8 @@ from tests.report.test_quota_picture import SHORT, played
 from tests.web.consoles import MARKUP
 
 from tenure.playthrough import play
-from tenure.report.plan_json import plan_json
-from tenure.report.plan_page import plan_page
+from tenure.report.plans.plan_json import plan_json
+from tenure.report.plans.plan_page import plan_page
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (

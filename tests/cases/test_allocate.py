@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tenure.model.duration import format_time, parse_duration
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
+from tenure.model.values.duration import format_time, parse_duration
 from tenure.playthrough import play
 
 CASES = sorted(path for path in Path(__file__).parent.glob("**/*.yaml") if path.with_suffix(".expected.yaml").exists())

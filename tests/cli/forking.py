@@ -91,21 +91,20 @@ def serve(seconds: int) -> None:
 
 
 BESIDE = (
-    "yaml", "numpy", "tenure.model.yaml_source", "tenure.model.json_source", "tenure.model.load",
-    "tenure.model.manifests",
-    "tenure.model.override", "tenure.model.yunikorn.convert", "tenure.playthrough",
-    "tenure.explanation.explain", "tenure.explanation.remedies",
-    "tenure.report.plan_page", "tenure.report.plan_text", "tenure.report.plan_json", "tenure.report.simulation_page",
+    "yaml", "numpy", "tenure.model.documents.yaml_source", "tenure.model.documents.json_source",
+    "tenure.model.file.load", "tenure.model.file.added", "tenure.model.file.override", "tenure.model.yunikorn.convert",
+    "tenure.playthrough", "tenure.explanation.explain", "tenure.explanation.remedies", "tenure.report.plans.plan_page",
+    "tenure.report.plans.plan_text", "tenure.report.plans.plan_json", "tenure.report.simulation_page",
     "tenure.simulator.run", "tenure.simulator.checker", "tenure.simulator.metrics", "tenure.simulator.generate",
-    "tenure.history", "tenure.history.exchange", "tenure.history.replaying", "tenure.history.statement",
-    "tenure.history.store", "tenure.history.playing", "tenure.history.retention", "tenure.history.waits",
-    "tenure.history.whole", "tenure.history.window", "tenure.report.budget_use_text", "tenure.report.statement_json",
+    "tenure.history", "tenure.history.exchange", "tenure.history.reading.replaying",
+    "tenure.history.reading.statement", "tenure.history.store", "tenure.history.writing.playing",
+    "tenure.history.retention", "tenure.history.reading.waits", "tenure.history.writing.whole",
+    "tenure.history.window", "tenure.report.budget_use_text", "tenure.report.statement_json",
     "tenure.report.statement_text", "tenure.simulator.jobs_csv", "tenure.rescheduler.run",
-    "tenure.rescheduler.execution", "tenure.cli.live_tables",
-    "tenure.clusters.kubernetes.cluster", "tenure.clusters.kubernetes.client.access",
-    "difflib", "hmac", "numpy.random", "pyarrow.parquet", "secrets", "statistics",
-    "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql", "tenure.cli.inputs", "tenure.cli.outputs",
-    "tenure.simulator.traces.writer",
+    "tenure.rescheduler.execution", "tenure.cli.live_tables", "tenure.clusters.kubernetes.cluster",
+    "tenure.clusters.kubernetes.client.access", "difflib", "hmac", "numpy.random", "pyarrow.parquet", "secrets",
+    "statistics", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql", "tenure.cli.input.inputs",
+    "tenure.cli.terminal.outputs", "tenure.simulator.traces.writer",
 )  # fmt: skip
 """Modules that commands import when they run."""
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import SECOND, cluster, node, queue, spec, task, workload
 from tests.cli.trying_remedies import try_all
 
-from tenure.model.check import check_cluster
+from tenure.model.checks.cluster import check_cluster
 from tenure.model.selectors import (
     Affinity,
     HostPort,

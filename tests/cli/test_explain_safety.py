@@ -13,9 +13,9 @@ from tests.properties.adding_up import drawn, priced
 from tenure.explanation.explain import explain_workload
 from tenure.explanation.prospects import EvictionProspects
 from tenure.explanation.safety import CAUSES, safety
-from tenure.model.duration import format_time
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import QuotaPreemptionSettings
+from tenure.model.values.duration import format_time
 
 SECOND = MINUTE // 60
 QUEUES = [queue("a", guaranteed=2), queue("b", guaranteed=1)]

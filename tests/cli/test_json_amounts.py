@@ -6,7 +6,7 @@ import pytest
 
 from tenure.cli.main import main
 from tenure.engine.plan import Reason
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 
 EXAMPLE = "examples/cluster.yaml"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from tenure.cli import errors
 from tenure.cli.main import COMMANDS, CommandEntry, LazyGroup, cli, main
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.cli.terminal import errors
+from tenure.model.values.problems import InputProblem, InvalidInputError
 
 
 def tenure(*arguments, **options):
@@ -45,7 +45,7 @@ def test_help_imports_neither_numpy_nor_pydantic_nor_rich():
     code = (
         "import sys\nfrom tenure.cli.main import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "print(sorted({'numpy', 'pydantic', 'rich', 'yaml', 'msgspec', 'tenure.model.load'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'pydantic', 'rich', 'yaml', 'msgspec', 'tenure.model.file.load'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"

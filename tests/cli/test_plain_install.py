@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.cli.extras import extra_with
 from tenure.cli.main import COMMANDS
+from tenure.cli.terminal.extras import extra_with
 
 ROOT = Path(__file__).resolve().parents[2]
 UV = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))

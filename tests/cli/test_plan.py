@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 
 CLUSTER = """\
 apiVersion: tenure.dev/v1alpha1

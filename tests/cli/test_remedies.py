@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from tests.builders import NOW, cluster, node, queue, spec, task, workload
 
 from tenure.engine.plan import Reason
-from tenure.engine.reserved_start import RESERVED
+from tenure.engine.serving.reserved_start import RESERVED
 from tenure.explanation.explain import explain_workload
 from tenure.explanation.remedies import what_helps
 from tenure.fairness import reclaiming
-from tenure.model.duration import parse_time
-from tenure.model.quantity import parse_quantity
 from tenure.model.selectors import (
     Affinity,
     LabelSelector,
@@ -26,6 +24,8 @@ from tenure.model.selectors import (
     Taint,
     Topology,
 )
+from tenure.model.values.duration import parse_time
+from tenure.model.values.quantity import parse_quantity
 from tenure.model.workload import Phase, Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING

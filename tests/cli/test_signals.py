@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tenure.cli.signals import ENDING, on_end
+from tenure.cli.terminal.signals import ENDING, on_end
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.simulator.helpers import OPENB_NODES, PHILLY, real_trace
 
 from tenure.cli import simulate as module
 from tenure.cli.main import main
-from tenure.cli.progress import ProgressLine, interruptible, progress_text
+from tenure.cli.terminal.progress import ProgressLine, interruptible, progress_text
 from tenure.simulator.jobs_csv import HEADER
 
 HEAD = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests import preloaded
 
-from tenure.cli.streams import reader_left
+from tenure.cli.terminal.streams import reader_left
 
 EXAMPLE = Path("examples/cluster.yaml").resolve()
 LARGE = ["generate", "--jobs", "3000", "--seed", "1"]

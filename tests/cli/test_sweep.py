@@ -321,7 +321,7 @@ def test_what_a_killed_sweep_writes_in_the_end_is_what_one_that_went_through_wri
 
 
 def test_two_sweeps_do_not_write_one_journal(tmp_path):
-    from tenure.model.problems import InvalidInputError  # noqa: PLC0415
+    from tenure.model.values.problems import InvalidInputError  # noqa: PLC0415
 
     with SweepJournal(tmp_path / "j"), pytest.raises(InvalidInputError, match="another sweep writes to it"):
         SweepJournal(tmp_path / "j").__enter__()

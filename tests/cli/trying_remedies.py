@@ -8,9 +8,9 @@ from dataclasses import replace
 from tests.builders import node
 
 from tenure.explanation.explain import explain_workload
-from tenure.model.duration import parse_time
-from tenure.model.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.settings import DEFAULT_ACTIONS, DisruptionSettings
+from tenure.model.values.duration import parse_time
+from tenure.model.values.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.workload import Phase, Task, TaskSpec
 from tenure.playthrough import play
 

@@ -7,8 +7,8 @@ from tests.docs.scripts import load
 
 from tenure.clusters.kubernetes.install.crds import custom_resource_definitions
 from tenure.live.tables import ALL_EVENTS, METRICS
-from tenure.model.descriptions import FIELDS
-from tenure.model.schema import json_schema
+from tenure.model.fields.descriptions import FIELDS
+from tenure.model.file.schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "tenure"

@@ -7,9 +7,9 @@ import pytest
 from tests.docs.scripts import load
 
 from tenure.cli.diff import diff
+from tenure.cli.input.trace_options import FORMAT_NAMES, OPTIONS
 from tenure.cli.simulate import simulate
 from tenure.cli.sweep import sweep
-from tenure.cli.trace_options import FORMAT_NAMES, OPTIONS
 from tenure.simulator.traces.mapping import MOST_LABELS, MOST_LETTERS
 from tenure.simulator.traces.registry import FORMATS
 from tenure.simulator.traces.source import MAX_BYTES

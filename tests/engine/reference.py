@@ -10,7 +10,7 @@ from math import inf
 
 from tenure.fairness.shares import fair_shares
 from tenure.fairness.tree import tree_of
-from tenure.model.resources import CPU, GPU, MEMORY, PODS
+from tenure.model.values.resources import CPU, GPU, MEMORY, PODS
 from tenure.model.workload import Phase
 
 NOW, THEN = "now", "then"

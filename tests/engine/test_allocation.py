@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.actions.helpers import NOW, cluster, queue, waits
 
 import tenure
-from tenure.engine.allocation import InTurn, ScenarioPass, serve
-from tenure.engine.placement import Placer
+from tenure.engine.serving.allocation import InTurn, ScenarioPass, serve
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import BOUND
+from tenure.engine.state.workloads import BOUND
 from tenure.fairness.current import Fairness
 
 ROOT = Path(tenure.__file__).parent
@@ -32,7 +32,7 @@ def loops_that_serve():
 
 def test_one_loop_serves_those_that_wait():
     """Nowhere else is an order of service followed by placing."""
-    assert loops_that_serve() == {"engine/allocation.py"}
+    assert loops_that_serve() == {"engine/serving/allocation.py"}
 
 
 def test_in_turn_each_goes_on_until_it_is_passed_over_or_waits_no_longer():

@@ -7,10 +7,10 @@ import random
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
-from tenure.engine.audit import audit
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.audit import audit
 from tenure.explanation.explain import explain_workload
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.playthrough import play
 from tenure.simulator.whole_run import setup_of
 

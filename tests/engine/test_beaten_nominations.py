@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tenure.cycle import Scheduler
-from tenure.engine.nominations import BeatableNominations
-from tenure.engine.session import Session
+from tenure.engine.serving.nominations import BeatableNominations
+from tenure.engine.state.session import Session
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 
 NOW = 10**12

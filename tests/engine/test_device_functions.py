@@ -14,8 +14,8 @@ from tests.engine.device_expressions import ATTRIBUTES, CAPACITY, DOMAIN, EVALUA
 from tenure.engine.devices.selector_form import DeviceSelectorError, SelectorForm
 from tenure.engine.devices.selectors import CompiledSelector
 from tenure.model.devices import Device
-from tenure.model.records import record_of
-from tenure.model.report import ProblemReport
+from tenure.model.fields.records import record_of
+from tenure.model.values.report import ProblemReport
 
 DEVICE = record_of(Device).decode(
     {"name": "d", "attributes": ATTRIBUTES, "capacity": CAPACITY}, None, ProblemReport()

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from tests.builders import bound, cluster, codes, node, queue, spec, workload
 
-from tenure.engine.audit import audit
-from tenure.engine.cost import cost, lost_amounts
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.audit import audit
+from tenure.engine.state.cost import cost, lost_amounts
 from tenure.model.accelerators import GPU_PARTS
-from tenure.model.check import check_cluster
+from tenure.model.checks.cluster import check_cluster
 from tenure.model.device_resources import counts_of, vendors_apart
-from tenure.model.device_uses import class_counts
 from tenure.model.devices import DeviceClass
-from tenure.model.load import load_cluster, load_settings
-from tenure.model.override import apply_overrides
-from tenure.model.problems import InvalidInputError
-from tenure.model.resources import GPU
+from tenure.model.file.load import load_cluster, load_settings
+from tenure.model.file.override import apply_overrides
+from tenure.model.manifests.device_uses import class_counts
 from tenure.model.settings import Settings
+from tenure.model.values.problems import InvalidInputError
+from tenure.model.values.resources import GPU
 from tenure.playthrough import play
 from tenure.rescheduler.problem.layout import LayoutTerms, LayoutWorth
 from tenure.shields.budget import lost_of

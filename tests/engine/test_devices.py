@@ -13,20 +13,18 @@ from tests.engine.reference_devices import meets
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.audit import audit
-from tenure.engine.claimed_devices import known_answers
 from tenure.engine.devices.capacity import consumed_of, is_tainted
+from tenure.engine.devices.claimed_devices import known_answers
 from tenure.engine.devices.counts import BOTH, LATER
 from tenure.engine.devices.selector_form import DeviceSelectorError
 from tenure.engine.devices.selectors import CompiledSelector, compiled
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.reasons import why_pending
-from tenure.engine.reserved_start import NextPass
+from tenure.engine.serving.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.audit import audit
 from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
-from tenure.model.device_manifests import DeviceTaintRule, taint_rule_from, tainted
-from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import (
     AllocatedDevice,
     AlternativeDevices,
@@ -53,6 +51,8 @@ from tenure.model.devices import (
     DeviceToleration,
     ExactDevices,
 )
+from tenure.model.manifests.device_uses import with_device_uses
+from tenure.model.manifests.devices import DeviceTaintRule, taint_rule_from, tainted
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload

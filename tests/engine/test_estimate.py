@@ -13,7 +13,7 @@ from tests.properties.contention import MINUTE, contended
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.estimate import estimated_starts
+from tenure.engine.serving.estimate import estimated_starts
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.workload import DEFAULT_GRACE_PERIOD, Phase

@@ -10,14 +10,14 @@ from tests.engine.test_devices import claim, cluster, device, expression, local,
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.audit import audit
 from tenure.engine.reasons import why_pending
-from tenure.engine.reserved_start import NextPass
+from tenure.engine.serving.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.audit import audit
 from tenure.fairness.current import Fairness
-from tenure.model.device_uses import with_device_uses
 from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClass, ExactDevices
-from tenure.model.extended_resources import OF_CLASS, served_by
+from tenure.model.manifests.device_uses import with_device_uses
+from tenure.model.manifests.extended_resources import OF_CLASS, served_by
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload

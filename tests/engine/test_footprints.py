@@ -7,8 +7,8 @@ import random
 import numpy as np
 from tests.builders import cluster, node, spec, task, workload
 
-from tenure.engine.placement import Placer, enough
-from tenure.engine.slots import fitting
+from tenure.engine.room.slots import fitting
+from tenure.engine.serving.placement import Placer, enough
 from tenure.engine.snapshot import session_of
 from tenure.model.selectors import (
     Affinity,

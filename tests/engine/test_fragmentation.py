@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.engine.score import GROWTH_STEP
-from tenure.engine.session import Session
+from tenure.engine.room.score import GROWTH_STEP
+from tenure.engine.state.session import Session
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MILLI
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MILLI
 from tenure.model.workload import GpuShare, TaskSpec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.engine.labels import NodeLabels, selects, tolerates
+from tenure.engine.room.labels import NodeLabels, selects, tolerates
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 

@@ -10,12 +10,12 @@ import pytest
 from tests.actions.helpers import cluster, queue, runs, waits
 
 import tenure
-from tenure.engine import lifecycle
-from tenure.engine.audit import audit
-from tenure.engine.evictions import evict
-from tenure.engine.lifecycle import HOLDINGS, TRANSITIONS, LifeState, life_of
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import TaskState
+from tenure.engine.state import lifecycle
+from tenure.engine.state.audit import audit
+from tenure.engine.state.evictions import evict
+from tenure.engine.state.lifecycle import HOLDINGS, TRANSITIONS, LifeState, life_of
+from tenure.engine.state.workloads import TaskState
 from tenure.model.workload import Phase
 
 ENGINE = Path(tenure.__file__).parent
@@ -84,7 +84,7 @@ def test_nobody_else_sets_these_fields():
                     for t in each
                 ):
                     found.add(str(path.relative_to(ENGINE)))
-    assert found == {"engine/lifecycle.py", "engine/restore.py", "engine/session.py"}
+    assert found == {"engine/state/lifecycle.py", "engine/state/restore.py", "engine/state/session.py"}
 
 
 MISTAKES = {

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.effort import tries
 from tests.properties.contention import contended
 
-from tenure.engine.evictions import evict
-from tenure.engine.order import QueueOrder
+from tenure.engine.serving.order import QueueOrder
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.evictions import evict
 from tenure.fairness.current import Fairness
 
 

@@ -9,10 +9,10 @@ import pytest
 from tests.builders import cluster, node, queue, spec, task, workload
 from tests.properties.adding_up import GPU, drawn
 
-from tenure.engine import packing
-from tenure.engine.packing import may_pack
+from tenure.engine.serving import packing
+from tenure.engine.serving.packing import may_pack
+from tenure.engine.serving.volume_bound import volume_shortage
 from tenure.engine.snapshot import session_of
-from tenure.engine.volume_bound import volume_shortage
 from tenure.playthrough import play
 from tenure.victims.dry_run.joint_placement import JointPlacement
 

@@ -10,17 +10,17 @@ from tests.builders import NOW, SECOND, cluster, node, spec, workload
 
 from tenure.cycle import Scheduler
 from tenure.engine import run_times
-from tenure.engine.estimate import estimated_starts
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.run_times import MOST_RUNS, RunTimes
+from tenure.engine.serving.estimate import estimated_starts
+from tenure.engine.serving.survival import likely_end, likely_runtime
 from tenure.engine.snapshot import session_of
-from tenure.engine.survival import likely_end, likely_runtime
 from tenure.explanation.explain import explain_workload
 from tenure.fairness.current import Fairness
-from tenure.model.check_disruption import check_disruption
+from tenure.model.checks.disruption import check_disruption
 from tenure.model.cluster import FinishedRuns
-from tenure.model.dump import cluster_to_plain
-from tenure.model.load import cluster_of
+from tenure.model.file.dump import cluster_to_plain
+from tenure.model.file.load import cluster_of
 from tenure.model.settings import PatienceRule, RecordingSettings, SurvivalSettings, WorthSettings
 from tenure.playthrough import play
 

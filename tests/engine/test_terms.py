@@ -9,8 +9,8 @@ from tests.effort import tries
 from tests.properties.strategies import clusters
 
 from tenure.cycle import Scheduler
-from tenure.engine import nodes
-from tenure.engine.nodes import THEN
+from tenure.engine.room import nodes
+from tenure.engine.room.nodes import THEN
 from tenure.engine.snapshot import session_of
 from tenure.model.selectors import (
     Affinity,

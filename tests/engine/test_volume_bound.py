@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties.adding_up import GPU, drawn
 
+from tenure.engine.serving.volume_bound import VolumeShortage, volume_shortage
 from tenure.engine.snapshot import session_of
-from tenure.engine.volume_bound import VolumeShortage, volume_shortage
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU
+from tenure.model.values.resources import CPU
 from tenure.model.workload import GpuShare, Phase, Task, TaskSpec, Workload
 
 CLUSTERS = 150

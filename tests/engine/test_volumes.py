@@ -9,9 +9,9 @@ import pytest
 from tests.builders import NOW as NOW_AT
 from tests.builders import bound, cluster, node, spec, task, workload
 
-from tenure.engine.nodes import NOW, THEN
+from tenure.engine.room.nodes import NOW, THEN
 from tenure.engine.snapshot import session_of
-from tenure.engine.volumes import MountTerms
+from tenure.engine.storage.volumes import MountTerms
 from tenure.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from tenure.model.storage import with_mounts
 from tenure.model.volumes import (
@@ -250,7 +250,7 @@ def _busy(dice):
 
 
 def _change(dice, session, tasks):
-    from tenure.engine.evictions import evict  # noqa: PLC0415
+    from tenure.engine.state.evictions import evict  # noqa: PLC0415
 
     task = dice.choice(tasks)
     if task.node >= 0 and task.leaving < 0:

@@ -11,7 +11,7 @@ from tests.properties.contention import contended
 from tests.victims.test_bounds import contenders
 
 from tenure.cycle import Scheduler
-from tenure.engine.order import QueueOrder
+from tenure.engine.serving.order import QueueOrder
 from tenure.engine.snapshot import session_of
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.victims.bounds.room_demand import RoomDemand

@@ -11,13 +11,13 @@ from tests.effort import tries
 from tests.history.worlds import worlds
 
 from tenure.history import open_history
-from tenure.history.accounts import closed_accounts
-from tenure.history.finished_runs import finished_runs
-from tenure.history.simulation import PlanListener, write_simulation
+from tenure.history.reading.accounts import closed_accounts
+from tenure.history.reading.finished_runs import finished_runs
+from tenure.history.writing.simulation import PlanListener, write_simulation
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
-from tenure.model.resources import CPU
 from tenure.model.settings import BreakerSettings, LossSettings, Settings, SurvivalSettings, WorthSettings
+from tenure.model.values.resources import CPU
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.log import END, EVICT
 from tenure.simulator.outcomes import outcomes_of

@@ -12,19 +12,20 @@ from tests.history.test_store import HERE, NOVEMBER
 from tests.history.test_waits import life, long_history  # noqa: F401  the fixture
 from tests.history.worlds import MINUTE, recorded, worlds
 
-from tenure.history import open_history, views
+from tenure.history import open_history
 from tenure.history import store as stores
 from tenure.history.exchange import export, import_file
 from tenure.history.query import Query
+from tenure.history.reading import views
+from tenure.history.reading.replaying import RecordedRun, recorded_days
+from tenure.history.reading.statement import statement_of, usage_between
+from tenure.history.reading.views import queues_over_time
 from tenure.history.record import Draft, key_of, payload_of
-from tenure.history.replaying import RecordedRun, recorded_days
 from tenure.history.rollup import HOUR
-from tenure.history.simulation import numbered
-from tenure.history.statement import statement_of, usage_between
-from tenure.history.views import queues_over_time
-from tenure.model.duration import DAY
-from tenure.web import past
-from tenure.web.past import PastSource
+from tenure.history.writing.simulation import numbered
+from tenure.model.values.duration import DAY
+from tenure.web.sources import past
+from tenure.web.sources.past import PastSource
 
 MIB = 1 << 20
 

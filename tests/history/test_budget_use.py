@@ -10,8 +10,8 @@ from tests.history.test_store import HERE, NOVEMBER
 from tests.history.worlds import MINUTE, recorded, worlds
 
 from tenure.history import open_history
+from tenure.history.reading.statement import statement_of
 from tenure.history.record import Draft, key_of, payload_of
-from tenure.history.statement import statement_of
 from tenure.model.settings import BudgetRule, DisruptionSettings
 from tenure.report.statement_json import statement_json
 from tenure.report.statement_text import statement_page, statement_text

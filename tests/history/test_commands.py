@@ -144,7 +144,7 @@ def test_the_name_of_a_live_cluster_does_not_keep_a_console_from_a_simulation(
     simulated, run_command, monkeypatch, option
 ):
     """Where that name is asked for, a simulation of another is refused as before."""
-    monkeypatch.setattr("tenure.web.server.serve", lambda *given: given[2]())
+    monkeypatch.setattr("tenure.web.access.server.serve", lambda *given: given[2]())
     monkeypatch.setenv("TENURE_CLUSTER", "prod")
     before = signal.getsignal(signal.SIGTERM)
     try:

@@ -12,15 +12,15 @@ from tests.history.worlds import MINUTE, recorded, simulated, worlds
 from tests.simulator.helpers import script, spec
 
 from tenure.history import open_history
+from tenure.history.reading.replaying import recorded_days
+from tenure.history.reading.views import Stay, workload_of
 from tenure.history.record import Draft, Origin, payload_of
-from tenure.history.replaying import recorded_days
-from tenure.history.simulation import PlanListener, SimulationRecords, numbered, write_simulation
-from tenure.history.submissions import submission
-from tenure.history.views import Stay, workload_of
 from tenure.history.who import Who
+from tenure.history.writing.simulation import PlanListener, SimulationRecords, numbered, write_simulation
+from tenure.history.writing.submissions import submission
 from tenure.model.amounts import Holder
-from tenure.model.resources import CPU
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU
 from tenure.model.workload import Checkpoint
 from tenure.simulator.log import END, EVICT
 from tenure.simulator.outcomes import outcomes_of

@@ -13,20 +13,20 @@ from tests.history.worlds import MINUTE, records_of, worlds
 from tests.history.writer import NOVEMBER
 
 from tenure.history import open_history
-from tenure.history.accounts import closed_accounts
-from tenure.history.budget_use import budget_uses
-from tenure.history.finished_runs import finished_runs
+from tenure.history.reading.accounts import closed_accounts
+from tenure.history.reading.budget_use import budget_uses
+from tenure.history.reading.finished_runs import finished_runs
+from tenure.history.reading.replaying import recorded_days
+from tenure.history.reading.statement import BY, statement_of
+from tenure.history.reading.views import cluster_then, queues_over_time
 from tenure.history.record import Draft, Origin, key_of, payload_of
-from tenure.history.replaying import recorded_days
 from tenure.history.retention import Retention, prune
 from tenure.history.rollup import HOUR
 from tenure.history.scope import Scope
-from tenure.history.simulation import numbered
-from tenure.history.statement import BY, statement_of
-from tenure.history.views import cluster_then, queues_over_time
-from tenure.model.duration import DAY
-from tenure.model.problems import InvalidInputError
-from tenure.web.past import PastSource
+from tenure.history.writing.simulation import numbered
+from tenure.model.values.duration import DAY
+from tenure.model.values.problems import InvalidInputError
+from tenure.web.sources.past import PastSource
 
 EAST, WEST = Origin("east", "gpu"), Origin("west", "gpu")
 NAMES = itertools.count()

@@ -11,8 +11,8 @@ from tests.effort import tries
 from tests.history.worlds import MINUTE, Counted, recorded, worlds
 
 from tenure.history import open_history
-from tenure.history.simulation import PlanListener, write_simulation
-from tenure.history.statement import BY, statement_of
+from tenure.history.reading.statement import BY, statement_of
+from tenure.history.writing.simulation import PlanListener, write_simulation
 from tenure.simulator.log import EventLog
 from tenure.simulator.outcomes import outcomes_of
 

@@ -15,12 +15,12 @@ from tenure.history.exchange import export, import_file
 from tenure.history.migrations import STEPS
 from tenure.history.months import month_of, next_month
 from tenure.history.query import Query
+from tenure.history.reading.statement import statement_of
 from tenure.history.record import SCHEMA, Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, Retention, forget_user, prune
-from tenure.history.simulation import PlanListener, write_simulation
-from tenure.history.statement import statement_of
-from tenure.model.duration import DAY
-from tenure.model.problems import InvalidInputError
+from tenure.history.writing.simulation import PlanListener, write_simulation
+from tenure.model.values.duration import DAY
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.outcomes import outcomes_of
 
 HERE = Origin("here", "gpu")

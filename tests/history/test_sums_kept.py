@@ -22,12 +22,12 @@ from tests.history.writer import HERE, NOVEMBER, life_of
 from tenure.history import connect, open_history
 from tenure.history.errors import HistoryError
 from tenure.history.exchange import export, import_file
+from tenure.history.reading.statement import BY, statement_of
+from tenure.history.reading.views import cluster_then, version_of_content
 from tenure.history.record import Draft, Origin, key_of, payload_of
 from tenure.history.retention import FORGOTTEN, KEPT, Retention, forget_user, prune
 from tenure.history.rollup import HOUR
-from tenure.history.statement import BY, statement_of
-from tenure.history.views import cluster_then, version_of_content
-from tenure.model.duration import DAY, format_time
+from tenure.model.values.duration import DAY, format_time
 
 KILLS = tries(2, 40)
 NAMES = itertools.count()

@@ -24,8 +24,8 @@ from tenure.history.drained_store import DrainedStore
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
 from tenure.history.record import Draft, Origin
-from tenure.live.drain import HistoryDrain
-from tenure.model.problems import InvalidInputError
+from tenure.live.records.drain import HistoryDrain
+from tenure.model.values.problems import InvalidInputError
 
 PAUSES = (0.05,)
 TURNS = tries(3, 100)
@@ -348,7 +348,7 @@ def test_a_writer_killed_again_and_again_writes_each_record_once(address):
             process.stdout.close()
     subprocess.run([*WRITER, address], check=True, timeout=120, stdout=subprocess.DEVNULL)
     assert held(address) == sorted(d.key for d in written())
-    from tenure.history.statement import statement_of  # noqa: PLC0415
+    from tenure.history.reading.statement import statement_of  # noqa: PLC0415
 
     with open_history(address) as store:
         found = statement_of(store, by="queue")

@@ -11,14 +11,14 @@ from tests.history.worlds import MINUTE, SECOND, recorded, worlds
 
 from tenure.history import open_history
 from tenure.history import store as stores
-from tenure.history.lives import lives_around
 from tenure.history.query import Query
+from tenure.history.reading.lives import lives_around
+from tenure.history.reading.takers import LifeLine, causes_of, takers_among
+from tenure.history.reading.views import LIFE, live_on, stays_at
+from tenure.history.reading.waits import StoryWait, waits_of
 from tenure.history.record import Draft, payload_of
-from tenure.history.simulation import numbered
-from tenure.history.takers import LifeLine, causes_of, takers_among
-from tenure.history.views import LIFE, live_on, stays_at
-from tenure.history.waits import StoryWait, waits_of
-from tenure.web.past import PastSource
+from tenure.history.writing.simulation import numbered
+from tenure.web.sources.past import PastSource
 
 
 def opened(tmp_path_factory):

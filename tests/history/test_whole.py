@@ -17,8 +17,8 @@ from tests.history.worlds import MINUTE, simulated, worlds
 
 from tenure.history import open_history
 from tenure.history.errors import HistoryError
-from tenure.history.simulation import write_simulation, write_simulation_file
-from tenure.history.whole import may_be_made, write_whole
+from tenure.history.writing.simulation import write_simulation, write_simulation_file
+from tenure.history.writing.whole import may_be_made, write_whole
 
 TURNS = tries(4, 40)
 
@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
 WRITER = """
 import sys
 from tests.history.test_store import HERE, NOVEMBER, life
-from tenure.history.whole import write_whole
+from tenure.history.writing.whole import write_whole
 drafts = [d for n in range(8000) for d in life(n, NOVEMBER + n * 600_000_000)]
 print("ready", flush=True)
 write_whole(sys.argv[1], HERE, drafts)

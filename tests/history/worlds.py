@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from tenure.history.simulation import PlanListener, SimulationRecords, write_simulation
+from tenure.history.writing.simulation import PlanListener, SimulationRecords, write_simulation
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU
 from tenure.model.settings import RecordingSettings, Settings
+from tenure.model.values.resources import CPU, GPU
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.simulator.log import BIND, END, EVICT, REST
 from tenure.simulator.outcomes import outcomes_of

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tools.controlplane.client import ApiError
 
-from tenure.model.workload_kind import CORE_GROUPS, built_in_kinds
+from tenure.model.manifests.workload_kind import CORE_GROUPS, built_in_kinds
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"

@@ -24,10 +24,10 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.seals import NominationNote, Seal, condition_of
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.duration import format_time
+from tenure.model.fields.records import fields_of, record_of, write_field
 from tenure.model.queue import Queue
-from tenure.model.records import fields_of, record_of, write_field
 from tenure.model.settings import Settings
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Phase, TaskSpec, Workload
 
 TENURE = "/apis/tenure.dev/v1alpha1"

@@ -14,7 +14,7 @@ import pytest
 from tenure.clusters.kubernetes.client import access
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 
 
 def kubeconfig(folder, user, cluster=None, **extra):

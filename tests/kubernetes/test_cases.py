@@ -21,10 +21,10 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import Loop
-from tenure.model.duration import parse_duration
-from tenure.model.load import load_cluster
-from tenure.model.override import apply_overrides
+from tenure.model.file.load import load_cluster
+from tenure.model.file.override import apply_overrides
 from tenure.model.queue import QueueStatus
+from tenure.model.values.duration import parse_duration
 
 CASES = Path(__file__).parents[1] / "cases"
 FILES = sorted(p for p in CASES.glob("**/*.yaml") if not p.name.endswith(".expected.yaml"))

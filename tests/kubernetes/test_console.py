@@ -20,7 +20,7 @@ from tools.controlplane.process import wait_for
 
 from tenure.clusters.kubernetes.client.access import find_access
 from tenure.clusters.kubernetes.client.requests import Client
-from tenure.web.rights import Rights
+from tenure.web.access.rights import Rights
 
 CONSOLE = "system:serviceaccount:tenure-system:tenure-console"
 

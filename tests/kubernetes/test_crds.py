@@ -15,15 +15,15 @@ from tools.controlplane.plane import KubectlError
 
 from tenure.clusters.kubernetes.install.crds import RESOURCES, custom_resource_definitions, spec_record
 from tenure.clusters.kubernetes.read.values import read, texts
-from tenure.model.check_queues import check_queues
-from tenure.model.check_workloads import check_workloads
-from tenure.model.descriptions import FIELDS, described_as
+from tenure.model.checks.queues import check_queues
+from tenure.model.checks.workloads import check_workloads
+from tenure.model.fields.descriptions import FIELDS, described_as
+from tenure.model.fields.records import NOT_WRITTEN, record_of, write_field
+from tenure.model.manifests.workload_kind import WorkloadKind, built_in_kinds
 from tenure.model.queue import Queue
-from tenure.model.records import NOT_WRITTEN, record_of, write_field
-from tenure.model.report import ProblemReport
 from tenure.model.settings import BudgetRule, Settings
+from tenure.model.values.report import ProblemReport
 from tenure.model.workload import Workload
-from tenure.model.workload_kind import WorkloadKind, built_in_kinds
 
 PATHS = {
     "Queue": "/apis/tenure.dev/v1beta1/queues",

@@ -6,7 +6,7 @@ import pytest
 from tests.kubernetes.running import SETS, TENURE, bound, clear, gang, log_of, queue, running
 from tests.kubernetes.stage import wait_until
 
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 
 SMALL, HALF = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
 

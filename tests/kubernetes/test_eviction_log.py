@@ -7,7 +7,7 @@ from tests.builders import NOW, spec, workload
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry, happened, parse, pasts, write
 from tenure.clusters.record import times_evicted
 from tenure.engine.plan import Plan, PlanStep
-from tenure.model.duration import DAY, format_time
+from tenure.model.values.duration import DAY, format_time
 
 
 def entry(uid, at, **fields):

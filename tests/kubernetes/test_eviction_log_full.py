@@ -12,8 +12,8 @@ from tools.controlplane.plane import Options as PlaneOptions
 from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.model.cluster import Cluster
-from tenure.model.duration import DAY, format_time
 from tenure.model.settings import BudgetRule, DisruptionSettings, Settings, WorthSettings
+from tenure.model.values.duration import DAY, format_time
 
 PLANE = PlaneOptions(controllers=False, nodes=False)
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"

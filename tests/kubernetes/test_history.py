@@ -24,9 +24,9 @@ from tenure.clusters.kubernetes import keys
 from tenure.history import open_history
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
-from tenure.history.statement import statement_of
-from tenure.model.duration import parse_time
-from tenure.model.problems import InvalidInputError
+from tenure.history.reading.statement import statement_of
+from tenure.model.values.duration import parse_time
+from tenure.model.values.problems import InvalidInputError
 
 ROUNDS = 3
 WRITES = 60

@@ -26,9 +26,9 @@ from tenure.clusters.kubernetes import keys
 from tenure.history import open_history
 from tenure.history.errors import HistoryError
 from tenure.history.query import Query
-from tenure.history.statement import statement_of
-from tenure.model.duration import format_time, parse_time
-from tenure.model.problems import InvalidInputError
+from tenure.history.reading.statement import statement_of
+from tenure.model.values.duration import format_time, parse_time
+from tenure.model.values.problems import InvalidInputError
 
 GPU = "nvidia.com/gpu"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

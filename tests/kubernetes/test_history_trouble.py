@@ -26,9 +26,9 @@ from tests.kubernetes.test_history import evicted, records, said_by_pods, same, 
 from tests.kubernetes.witness import Witness
 
 from tenure.history import open_history
+from tenure.history.reading.statement import statement_of
 from tenure.history.record import Draft, Origin, key_of, payload_of
-from tenure.history.statement import statement_of
-from tenure.model.duration import DAY
+from tenure.model.values.duration import DAY
 
 GPU = "nvidia.com/gpu"
 POOL = f"{TENURE}/nodepools/default"

@@ -15,7 +15,7 @@ from tenure.cli.console import console
 from tenure.cli.install import install
 from tenure.cli.scheduler import scheduler
 from tenure.clusters.kubernetes.install.rbac import Role, granted, own_namespace_rights
-from tenure.model.load import load_file
+from tenure.model.file.load import load_file
 from tenure.model.settings import Settings
 
 ACCOUNT = "tenure-system/tenure"

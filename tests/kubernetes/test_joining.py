@@ -10,7 +10,7 @@ from tests.kubernetes.pods import NOW, node, pod, sealed, thing, watching
 from tenure.clusters.kubernetes.api import ApiNode
 from tenure.clusters.kubernetes.read.joining import AWAITED
 from tenure.live.reasons import UNSCHEDULABLE, condition
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 from tenure.playthrough import play
 
 GPU = "nvidia.com/gpu"

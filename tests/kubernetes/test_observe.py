@@ -15,8 +15,8 @@ from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.seals import NominationNote
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
-from tenure.model.dump import dump_cluster
-from tenure.model.load import load_cluster
+from tenure.model.file.dump import dump_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.volumes import NodeDriver, VolumeAttachment
 from tenure.model.workload import Phase
 from tenure.playthrough import play

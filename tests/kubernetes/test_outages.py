@@ -24,7 +24,7 @@ from tests.kubernetes.test_history import evicted, records, said_by_pods, same, 
 from tests.kubernetes.witness import Witness
 
 from tenure.history import open_history
-from tenure.history.statement import statement_of
+from tenure.history.reading.statement import statement_of
 
 PAUSES = tries(1, 12)
 RESTARTS = tries(1, 8)

@@ -18,8 +18,8 @@ from tools.controlplane.process import wait_for
 from tenure.clusters.kubernetes.install.installation import Installation
 from tenure.clusters.kubernetes.install.rbac import Role, granted
 from tenure.clusters.kubernetes.read import eviction_log
-from tenure.model.device_manifests import MADE
-from tenure.model.extended_resources import made_claim_name
+from tenure.model.manifests.devices import MADE
+from tenure.model.manifests.extended_resources import made_claim_name
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = "system:serviceaccount:tenure-system:tenure"

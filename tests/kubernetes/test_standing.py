@@ -18,8 +18,8 @@ from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.history.who import Who
-from tenure.live.life_records import LifeRecords
-from tenure.live.queue_levels import levels_of
+from tenure.live.records.life_records import LifeRecords
+from tenure.live.records.queue_levels import levels_of
 from tenure.model.cluster import Eviction
 
 NODES = ("n0", "n1")

@@ -10,7 +10,7 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.client.requests import ApiError
 from tenure.clusters.kubernetes.write.claims import ClaimWriter
 from tenure.engine.plan import ClaimedVolume, PlanStep
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"

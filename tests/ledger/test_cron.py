@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.model.cron import parse_cron, window_at
-from tenure.model.duration import format_time, parse_duration, parse_time
+from tenure.model.values.cron import parse_cron, window_at
+from tenure.model.values.duration import format_time, parse_duration, parse_time
 
 HOUR = 3_600_000_000
 MINUTE = 60_000_000

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import DisruptionBudget
-from tenure.model.duration import parse_time
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule
+from tenure.model.values.duration import parse_time
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND

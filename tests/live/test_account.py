@@ -7,7 +7,7 @@ import pytest
 
 from tenure.history import open_history
 from tenure.history.record import Origin
-from tenure.live.account import EvictionAccount
+from tenure.live.records.account import EvictionAccount
 
 SOON = 60.0
 """Seconds in which a thread surely has its turn."""

@@ -4,7 +4,7 @@ from tests.history.test_store import NOVEMBER
 from tests.history.worlds import MINUTE
 
 from tenure.history.record import Draft
-from tenure.live.backlog import Backlog, HistoryGap
+from tenure.live.records.backlog import Backlog, HistoryGap
 
 
 def drafts(numbers):

@@ -16,8 +16,8 @@ from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.live.external import ExternalRescheduler
 from tenure.model.cluster import Eviction
-from tenure.model.duration import format_time
 from tenure.model.settings import ReschedulerSettings, Settings
+from tenure.model.values.duration import format_time
 
 SECOND = 1_000_000
 SETTINGS = Settings(rescheduler=ReschedulerSettings(pending_for=SECOND, schedulers=("default-scheduler",)))

@@ -10,14 +10,14 @@ from tests.builders import NOW
 from tests.live.test_pace import Refusing
 
 from tenure.history import open_history
-from tenure.history.finished_runs import RUNS_SINCE
+from tenure.history.reading.finished_runs import RUNS_SINCE
 from tenure.history.record import Origin
-from tenure.history.simulation import PlanListener, write_simulation
-from tenure.live.account import SETTLED, EvictionAccount
+from tenure.history.writing.simulation import PlanListener, write_simulation
 from tenure.live.loop import Loop, Pace
+from tenure.live.records.account import SETTLED, EvictionAccount
 from tenure.model.cluster import Cluster, FinishedRuns
 from tenure.model.node import Node
-from tenure.model.resources import CPU
+from tenure.model.values.resources import CPU
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare

@@ -9,12 +9,12 @@ from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.history import open_history
+from tenure.history.reading.views import cluster_then
 from tenure.history.record import Draft, Origin, encode, key_of
-from tenure.history.views import cluster_then
 from tenure.history.who import Who
-from tenure.live.life_records import LifeRecords
-from tenure.live.queue_levels import levels_of
-from tenure.model.dump import cluster_to_plain
+from tenure.live.records.life_records import LifeRecords
+from tenure.live.records.queue_levels import levels_of
+from tenure.model.file.dump import cluster_to_plain
 
 
 def test_one_that_is_made_anew_between_two_looks_comes_when_the_one_before_it_is_gone(tmp_path):

@@ -9,11 +9,11 @@ from tests.history.conftest import address, server  # noqa: F401  fixtures
 from tests.history.writer import HERE, MINUTE, NOVEMBER, life_of
 
 from tenure.history import open_history, retention
+from tenure.history.reading.statement import statement_of
 from tenure.history.retention import Retention
-from tenure.history.statement import statement_of
-from tenure.live.drain import HistoryDrain
-from tenure.live.pruner import Pruner
-from tenure.model.duration import DAY
+from tenure.live.records.drain import HistoryDrain
+from tenure.live.records.pruner import Pruner
+from tenure.model.values.duration import DAY
 
 JOBS = 200
 """Jobs half an hour apart, five records each: four days and four hours."""

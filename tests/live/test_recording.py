@@ -10,10 +10,10 @@ from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome
-from tenure.live.queue_levels import levels_of
-from tenure.live.recorded_cycle import recorded
-from tenure.live.recorder import LiveRecorder
-from tenure.live.recording import MOST, Recording
+from tenure.live.records.queue_levels import levels_of
+from tenure.live.records.recorded_cycle import recorded
+from tenure.live.records.recorder import LiveRecorder
+from tenure.live.records.recording import MOST, Recording
 
 BEGIN = 1_795_200_000_000_000
 

@@ -9,8 +9,8 @@ from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome
-from tenure.live.recorded_cycle import recorded
-from tenure.live.recorder import LiveRecorder
+from tenure.live.records.recorded_cycle import recorded
+from tenure.live.records.recorder import LiveRecorder
 from tenure.model.cluster import Cluster
 
 NOW = 1_795_200_000_000_000

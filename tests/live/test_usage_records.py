@@ -10,8 +10,8 @@ from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.live.loop import CycleOutcome
-from tenure.live.recorded_cycle import recorded
-from tenure.live.recorder import LiveRecorder
+from tenure.live.records.recorded_cycle import recorded
+from tenure.live.records.recorder import LiveRecorder
 
 MINUTE = 60_000_000
 BEGIN = 1_795_200_000_000_000

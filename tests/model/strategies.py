@@ -5,9 +5,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from tenure.model import containers, kinds
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction
-from tenure.model.containers import AmountsKind
 from tenure.model.devices import (
     AlternativeDevices,
     Device,
@@ -21,12 +19,14 @@ from tenure.model.devices import (
     ExactDevices,
 )
 from tenure.model.entries import PortKind
+from tenure.model.fields import containers, kinds
+from tenure.model.fields.containers import AmountsKind
+from tenure.model.fields.records import RecordKind, check_value, fields_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.records import RecordKind, check_value, fields_of
-from tenure.model.report import ProblemReport
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
+from tenure.model.values.report import ProblemReport
 from tenure.model.volumes import Storage, StorageCapacity, StorageClass, StorageDriver, Volume, VolumeClaim
 from tenure.model.workload import GpuShare, Phase, SubGroup, Task, TaskSpec, Workload
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tenure.model.load import load_cluster
-from tenure.model.problems import InvalidInputError, NearestNames, nearest
+from tenure.model.file.load import load_cluster
+from tenure.model.values.problems import InvalidInputError, NearestNames, nearest
 
 NOW = "now: 2026-11-20T10:00:00Z\n"
 

@@ -4,11 +4,13 @@ import gzip
 
 import pytest
 
-from tenure.model import entries, json_source, manifests, yaml_source
+from tenure.model import entries
 from tenure.model.cluster import Cluster
-from tenure.model.load import load_cluster
-from tenure.model.problems import InvalidInputError
-from tenure.model.source import MAX_YAML, read_documents
+from tenure.model.documents import json_source, yaml_source
+from tenure.model.documents.source import MAX_YAML, read_documents
+from tenure.model.file import added as manifests
+from tenure.model.file.load import load_cluster
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenure.model.load import load_cluster
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.load import load_cluster
+from tenure.model.values.problems import InvalidInputError
 
 HEAD = """\
 apiVersion: tenure.dev/v1alpha1

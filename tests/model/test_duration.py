@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.model.duration import MAX_DURATION, format_duration, format_time, parse_duration, parse_time
+from tenure.model.values.duration import MAX_DURATION, format_duration, format_time, parse_duration, parse_time
 
 UNITS = {
     "ns": Fraction(1, 1000),

@@ -4,10 +4,10 @@ from textwrap import dedent
 
 import pytest
 
-from tenure.model.duration import parse_time
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.selectors import HostPort, LabelSelector, NodeSelectorTerm, Requirement, Toleration
 from tenure.model.settings import Settings
+from tenure.model.values.duration import parse_time
 from tenure.model.workload import GpuShare, Phase
 
 GPU = "nvidia.com/gpu"

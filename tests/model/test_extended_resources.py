@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.model.extended_resources import is_extended, made_claim_name
-from tenure.model.pods import pod_entry, read_pod
-from tenure.model.report import ProblemReport
+from tenure.model.manifests.extended_resources import is_extended, made_claim_name
+from tenure.model.manifests.pods import pod_entry, read_pod
+from tenure.model.values.report import ProblemReport
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 

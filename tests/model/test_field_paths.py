@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.model.field_paths import MOST_FOUND, MOST_STEPS, FieldPathKind, field_path
+from tenure.model.fields.field_paths import MOST_FOUND, MOST_STEPS, FieldPathKind, field_path
 
 ITEM = {"spec": {"a": [{"n": 1}, {"n": 2}, {"m": 3}], "x/y": {"p": 4, "q": None}, "s": "text"}}
 

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 
 
 def full_disk(*_args):

@@ -9,11 +9,11 @@ from tests.effort import tries
 from tests.model.strategies import clusters
 
 from tenure.model.cluster import Cluster
-from tenure.model.dump import cluster_to_plain
-from tenure.model.load import load_cluster
-from tenure.model.manifests import load_additions
-from tenure.model.override import apply_overrides
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.added import load_additions
+from tenure.model.file.dump import cluster_to_plain
+from tenure.model.file.load import load_cluster
+from tenure.model.file.override import apply_overrides
+from tenure.model.values.problems import InvalidInputError
 
 tolerant = hypothesis_settings(
     max_examples=tries(50, 500),

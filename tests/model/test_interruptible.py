@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.model.interruptible import read_interruptibly
+from tenure.model.documents.interruptible import read_interruptibly
 
 
 @pytest.fixture

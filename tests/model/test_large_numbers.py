@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.model.load import load_cluster
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.load import load_cluster
+from tenure.model.values.problems import InvalidInputError
 
 HEAD = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\nnow: 2026-11-20T10:00:00Z\nnodes: []\n"
 

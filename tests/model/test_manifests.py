@@ -4,11 +4,11 @@ from textwrap import dedent
 
 import pytest
 
-from tenure.model.duration import parse_time
-from tenure.model.load import load_cluster
-from tenure.model.manifests import load_additions
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.added import load_additions
+from tenure.model.file.load import load_cluster
 from tenure.model.selectors import HostPort, LabelSelector
+from tenure.model.values.duration import parse_time
+from tenure.model.values.problems import InvalidInputError
 from tenure.model.workload import GpuShare, Phase
 
 GPU = "nvidia.com/gpu"

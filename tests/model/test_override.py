@@ -3,11 +3,11 @@
 import pytest
 
 from tenure.model.cluster import Cluster
-from tenure.model.duration import parse_time
-from tenure.model.load import load_cluster
-from tenure.model.override import apply_overrides, apply_settings_overrides
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.load import load_cluster
+from tenure.model.file.override import apply_overrides, apply_settings_overrides
 from tenure.model.settings import Settings
+from tenure.model.values.duration import parse_time
+from tenure.model.values.problems import InvalidInputError
 
 GPU = "nvidia.com/gpu"
 

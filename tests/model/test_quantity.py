@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tenure.model.quantity import (
+from tenure.model.values.quantity import (
     MAX_AMOUNT,
     format_quantity,
     format_queue_quantity,

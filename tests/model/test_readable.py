@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.model.quantity import parse_queue_quantity
-from tenure.model.readable import amount_with_unit, bare_quantity, cost_figure, weighted_hours
+from tenure.model.values.quantity import parse_queue_quantity
+from tenure.model.values.readable import amount_with_unit, bare_quantity, cost_figure, weighted_hours
 
 
 @pytest.mark.parametrize(

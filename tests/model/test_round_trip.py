@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.effort import tries
 from tests.model.strategies import clusters, settings
 
-from tenure.model.device_uses import with_device_uses
-from tenure.model.dump import cluster_to_plain, dump_cluster, dump_settings
-from tenure.model.load import load_cluster, load_settings
+from tenure.model.file.dump import cluster_to_plain, dump_cluster, dump_settings
+from tenure.model.file.load import load_cluster, load_settings
+from tenure.model.manifests.device_uses import with_device_uses
 from tenure.model.storage import with_mounts
 
 slow = hypothesis_settings(

@@ -5,8 +5,8 @@ from textwrap import dedent
 import pytest
 from tests.model.rule_cases import PLACEMENT, QUEUES, SETTINGS, WORKLOADS
 
-from tenure.model.load import load_cluster
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.load import load_cluster
+from tenure.model.values.problems import InvalidInputError
 
 HEAD = "now: 2026-11-20T10:00:00Z\n"
 NAMED = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n" + HEAD

@@ -9,8 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from tests.effort import tries
 from tests.model.strategies import clusters
 
-from tenure.model.dump import cluster_to_plain
-from tenure.model.schema import json_schema
+from tenure.model.file.dump import cluster_to_plain
+from tenure.model.file.schema import json_schema
 
 SCHEMA = json_schema()
 TYPES = {

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from tenure.model.load import load_cluster, load_settings
-from tenure.model.problems import InvalidInputError
-from tenure.model.report import MAX_PROBLEMS
-from tenure.model.source import MAX_JSON, MAX_YAML, read_document, read_documents
+from tenure.model.documents.source import MAX_JSON, MAX_YAML, read_document, read_documents
+from tenure.model.file.load import load_cluster, load_settings
+from tenure.model.values.problems import InvalidInputError
+from tenure.model.values.report import MAX_PROBLEMS
 from tenure.simulator.trace import read_trace
 
 AT_ONCE = 60.0

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from tenure.cli.main import cli
 from tenure.model.cluster import Cluster
 from tenure.model.entries import MOST
-from tenure.model.problems import InvalidInputError
 from tenure.model.settings import QuotaPreemptionSettings, Settings
+from tenure.model.values.problems import InvalidInputError
 from tenure.model.yunikorn.convert import load_queues
 
 MINUTE = 60_000_000

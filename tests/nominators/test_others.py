@@ -14,8 +14,8 @@ from tests.requeue.state import full_state
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.queue import QueueStatus
-from tenure.model.resources import GPU
 from tenure.model.settings import FairnessSettings, HistorySettings, IdleSettings, NominatorSettings
+from tenure.model.values.resources import GPU
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import REASONS, NominationContext
 from tenure.nominators.expected_ends import ExpectedEnds

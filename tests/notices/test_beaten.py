@@ -9,7 +9,7 @@ from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, wai
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.workload import Checkpoint, Phase
 
 SECOND = 1_000_000

@@ -10,11 +10,11 @@ from tests.actions.test_modes import CASES
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.notices import notice_of
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.notices import notice_of
 from tenure.model.cluster import Eviction
-from tenure.model.duration import format_time
 from tenure.model.settings import CAUSES, BudgetRule, DisruptionSettings
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Checkpoint, Nomination, Notice, Phase
 
 GPU = "nvidia.com/gpu"

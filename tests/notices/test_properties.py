@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.effort import tries
 from tests.properties.contention import GPU, MINUTE, contended
 
-from tenure.cli.outputs import write_cluster
+from tenure.cli.terminal.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.settings import FairnessSettings, HistorySettings
 from tenure.model.workload import Checkpoint
 

@@ -14,7 +14,7 @@ from tests.oracles.naive_search import best_set, pieces, with_devices
 from tests.properties.contention import contended
 from tests.properties.test_evictions import fair_shares
 
-from tenure.engine.placement import Placer
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.playthrough import play

@@ -7,7 +7,7 @@ from collections import Counter
 from tests.properties.kubernetes import Pod, obstacles
 from tests.properties.ledger import NodeLedger, milli_on
 
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Phase
 
 PLACED = (Phase.BOUND, Phase.RUNNING, Phase.TERMINATING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.workloads import TaskState, WorkloadState
 
 
 def state_of(session):

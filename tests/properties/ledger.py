@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tenure.model.resources import CPU, GPU, MEMORY, PODS
+from tenure.model.values.resources import CPU, GPU, MEMORY, PODS
 
 __all__ = ["CPU", "GPU", "MEMORY", "NodeLedger", "milli_on"]
 

@@ -11,7 +11,7 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, worklo
 from tests.made_once import integers, pick, rarely
 from tests.properties.ledger import CPU, NodeLedger
 
-from tenure.model.check import check_cluster
+from tenure.model.checks.cluster import check_cluster
 from tenure.model.selectors import (
     Affinity,
     HostPort,

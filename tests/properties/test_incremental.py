@@ -14,8 +14,8 @@ from tests.simulator.test_easy_gangs import MACHINE, QUEUES, drawn_jobs
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase

@@ -11,7 +11,7 @@ from tests.properties.checker import violations
 from tests.properties.strategies import clusters
 
 from tenure.playthrough import play
-from tenure.report.plan_json import plan_json
+from tenure.report.plans.plan_json import plan_json
 
 
 @given(clusters())

@@ -12,15 +12,15 @@ from tests.made_once import pick
 from tests.properties.dump import state_of
 from tests.properties.strategies import clusters
 
-from tenure.engine import kernels
-from tenure.engine.audit import audit
-from tenure.engine.evictions import depart, evict, evict_all, outstay
-from tenure.engine.imagined_room import ImaginedRoom, place_of
-from tenure.engine.placement import Placer
-from tenure.engine.score import UNFIT
+from tenure.engine.room import kernels
+from tenure.engine.room.score import UNFIT
+from tenure.engine.serving.imagined_room import ImaginedRoom, place_of
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
-from tenure.engine.transaction import Undone
-from tenure.engine.workloads import BOUND, PENDING, RUNNING, TERMINATING
+from tenure.engine.state.audit import audit
+from tenure.engine.state.evictions import depart, evict, evict_all, outstay
+from tenure.engine.state.transaction import Undone
+from tenure.engine.state.workloads import BOUND, PENDING, RUNNING, TERMINATING
 
 
 class Operations:

@@ -6,7 +6,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
-from tenure.model.check import check_cluster
+from tenure.model.checks.cluster import check_cluster
 from tenure.model.settings import QuotaPreemptionSettings
 
 MINUTE = 60 * SECOND

@@ -20,9 +20,9 @@ from tests.quota.test_rounds import delay_of
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.check import check_cluster
-from tenure.model.dump import dump_cluster
-from tenure.model.load import load_cluster
+from tenure.model.checks.cluster import check_cluster
+from tenure.model.file.dump import dump_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.settings import QuotaPreemptionSettings
 from tenure.model.workload import Phase
 

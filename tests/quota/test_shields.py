@@ -15,7 +15,7 @@ from tests.quota.test_best_set import fire_at_once, taken_in
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
-from tenure.model.override import apply_overrides
+from tenure.model.file.override import apply_overrides
 from tenure.model.settings import BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.playthrough import play
 from tenure.shields.plugins import EvictionPlugins

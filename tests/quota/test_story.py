@@ -13,12 +13,12 @@ from tests.builders import SECOND, cluster, node, queue, spec, workload
 
 from tenure.cli.main import cli
 from tenure.clusters.embedded import EmbeddedCluster
-from tenure.model.dump import dump_cluster
-from tenure.model.duration import format_time
-from tenure.model.load import load_cluster
-from tenure.model.override import apply_overrides
-from tenure.model.problems import InvalidInputError
+from tenure.model.file.dump import dump_cluster
+from tenure.model.file.load import load_cluster
+from tenure.model.file.override import apply_overrides
 from tenure.model.settings import QuotaPreemptionSettings
+from tenure.model.values.duration import format_time
+from tenure.model.values.problems import InvalidInputError
 from tenure.model.yunikorn.convert import load_queues
 from tenure.playthrough import play
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from tests.report.plans import before
 
-from tenure.report.plan_page import plan_page
-from tenure.report.plan_text import plan_text
+from tenure.report.plans.plan_page import plan_page
+from tenure.report.plans.plan_text import plan_text
 from tenure.report.tables import Terminal
 
 STEP = {"workload": "default/a", "task": "a-0", "from": "n0", "to": "n1", "mode": "evict-first"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tenure.report.curves import Curve, CurvePoint, curves_plot
+from tenure.report.drawing.curves import Curve, CurvePoint, curves_plot
+from tenure.report.drawing.plot import Plot
+from tenure.report.drawing.scales import Tick
 from tenure.report.picture import FULL_WIDTH, LONGEST, picture
-from tenure.report.plot import Plot
-from tenure.report.scales import Tick
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 NARROW = 6.0

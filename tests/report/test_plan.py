@@ -10,10 +10,10 @@ from tests.report.plans import GPU_1, after, before, result, running
 from tests.report.simulations import read
 
 from tenure.model.workload import Phase
-from tenure.report.plan_nodes import LEAVES, PROMISED, RUNS, views_of
-from tenure.report.plan_page import plan_page
-from tenure.report.plan_rows import headline, move_sentence, steps
-from tenure.report.plan_text import plan_text
+from tenure.report.plans.plan_nodes import LEAVES, PROMISED, RUNS, views_of
+from tenure.report.plans.plan_page import plan_page
+from tenure.report.plans.plan_rows import headline, move_sentence, steps
+from tenure.report.plans.plan_text import plan_text
 from tenure.report.tables import Terminal, text_width
 
 NOTHING = {"now": "2026-11-20T10:00:00Z", "steps": [], "pending": [], "queues": []}
@@ -78,7 +78,7 @@ def test_columns_that_would_be_empty_are_not_there():
 
 def test_the_text_is_printed_without_slow_imports():
     code = (
-        "import sys, tenure.report.plan_text\n"
+        "import sys, tenure.report.plans.plan_text\n"
         "print(sorted({'numpy', 'rich', 'pydantic', 'yaml', 'msgspec'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenure.cli.main import main
-from tenure.report.plan_nodes import LEAVES, PROMISED
+from tenure.report.plans.plan_nodes import LEAVES, PROMISED
 
 CSS = (Path(__file__).parents[2] / "src/tenure/report/plan.css").read_text(encoding="utf-8")
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tenure.report.plan_summary import LARGE, TOP, is_large, of_some, summary
+from tenure.report.plans.plan_summary import LARGE, TOP, is_large, of_some, summary
 
 NODES, GANGS = 1000, 120
 

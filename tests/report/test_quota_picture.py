@@ -6,13 +6,13 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tenure.model.load import load_cluster
-from tenure.model.override import apply_overrides
+from tenure.model.file.load import load_cluster
+from tenure.model.file.override import apply_overrides
 from tenure.model.yunikorn.convert import load_queues
 from tenure.playthrough import play
-from tenure.report.plan_json import plan_json
-from tenure.report.plan_page import plan_page
-from tenure.report.plan_text import plan_text
+from tenure.report.plans.plan_json import plan_json
+from tenure.report.plans.plan_page import plan_page
+from tenure.report.plans.plan_text import plan_text
 from tenure.report.quota_plot import quota_plot
 from tenure.report.tables import Terminal, text_width
 

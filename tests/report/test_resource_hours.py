@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.history.statement import Statement, StatementRow
+from tenure.history.reading.statement import Statement, StatementRow
 from tenure.report.statement_json import statement_json
 from tenure.report.statement_text import comparison_text, statement_page, statement_text
 from tenure.report.tables import Terminal

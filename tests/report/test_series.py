@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.simulations import example
 
-from tenure.report.busiest import busiest
-from tenure.report.gantt import Lanes, joined
-from tenure.report.series import SimulationSeries, binned_means
+from tenure.report.drawing.busiest import busiest
+from tenure.report.drawing.gantt import Lanes, joined
+from tenure.report.drawing.series import SimulationSeries, binned_means
 
 STEPS = st.lists(st.tuples(st.integers(0, 50), st.integers(-5, 5)), max_size=12)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.report.scales import LogScale, duration_scale, time_ticks, top_of
+from tenure.report.drawing.scales import LogScale, duration_scale, time_ticks, top_of
 from tenure.report.tables import NOT_A_TERMINAL, TableColumn, Terminal, table, terminal, text_width, wrap
 from tenure.report.words import amount, amounts, byte_size, count, duration, number, percent, short_number
 

@@ -10,12 +10,12 @@ from tests.report import plans
 from tests.report.simulations import example, page
 
 from tenure.playthrough import play
-from tenure.report.charts import slowdown_plot, waiting_plot
-from tenure.report.figure import figure
+from tenure.report.drawing.charts import slowdown_plot, waiting_plot
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.series import Series
 from tenure.report.page import Cell, html_table
-from tenure.report.plan_json import plan_json
-from tenure.report.plan_page import MAX_LINES, plan_page
-from tenure.report.series import Series
+from tenure.report.plans.plan_json import plan_json
+from tenure.report.plans.plan_page import MAX_LINES, plan_page
 
 CAPTION = re.compile(r'id="nodes"><h2>[^<]*</h2><p class="caption">([^<]*)')
 

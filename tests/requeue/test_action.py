@@ -15,7 +15,6 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Eviction
-from tenure.model.duration import format_time
 from tenure.model.settings import (
     BudgetRule,
     DisruptionSettings,
@@ -24,6 +23,7 @@ from tenure.model.settings import (
     NominatorSettings,
     RequeueSettings,
 )
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Phase
 from tenure.playthrough import play
 

@@ -14,7 +14,7 @@ from tenure.explanation.explain import explain_workload
 from tenure.model.settings import BudgetRule, DisruptionSettings, PatienceRule, WorthSettings
 from tenure.model.workload import Phase
 from tenure.playthrough import play
-from tenure.report.plan_json import plan_json
+from tenure.report.plans.plan_json import plan_json
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 

@@ -11,7 +11,7 @@ from tests.effort import tries
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
 from tenure.playthrough import play
 from tenure.rescheduler.problem.cooldown import rest

@@ -7,8 +7,8 @@ from tests.builders import cluster, node, queue, spec, workload
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
-from tenure.engine.cost import cost
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.cost import cost
 from tenure.rescheduler.check.plan import check
 from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.memory import MoveMemory

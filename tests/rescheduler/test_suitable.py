@@ -8,8 +8,8 @@ from tests.builders import NOW, cluster, node, queue, spec, task, workload
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.cost import MICRO, cost
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.cost import MICRO, cost
 from tenure.model.selectors import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
 from tenure.model.settings import ExactSettings, ReschedulerSettings
 

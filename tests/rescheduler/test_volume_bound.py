@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.engine.reserved_start import ReservedStart
+from tenure.engine.serving.reserved_start import ReservedStart
 from tenure.rescheduler.triggers import pending
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup, prepare

@@ -13,8 +13,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.explanation.remedies import what_helps
 from tenure.model.cluster import EvictionOutcome
-from tenure.model.duration import format_time
 from tenure.model.settings import PATIENT_CAUSES, BreakerSettings, Settings, WorthSettings
+from tenure.model.values.duration import format_time
 from tenure.shields.breaker import losing_causes
 
 HOUR = 3600 * SECOND

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
-from tenure.cli.outputs import write_cluster
+from tenure.cli.terminal.outputs import write_cluster
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import DisruptionBudget, Eviction, RefusedEviction
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings, QuotaPreemptionSettings

@@ -15,11 +15,11 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.clusters.kubernetes.write.eviction_log_writer import horizon
 from tenure.explanation.explain import explain_workload, find_workload
 from tenure.model.cluster import Cluster, Eviction
-from tenure.model.duration import format_time
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU
 from tenure.model.settings import LossSettings, Settings, WorthSettings
+from tenure.model.values.duration import format_time
+from tenure.model.values.resources import CPU, GPU
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.playthrough import play
 from tenure.shields.repeated import BOUNDED

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.properties.taking_checker import Tree, min_runtime
 
 from tenure.engine.journal import Journal
-from tenure.engine.queues import QueueTree
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.queues import QueueTree
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue

@@ -9,11 +9,10 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
-from tenure.engine.cost import MICRO
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.cost import MICRO
 from tenure.fairness import start_estimates
 from tenure.model.cluster import FinishedRuns
-from tenure.model.duration import format_time
 from tenure.model.settings import (
     MinRuntimeSettings,
     PatienceRule,
@@ -23,6 +22,7 @@ from tenure.model.settings import (
     WaitingWeight,
     WorthSettings,
 )
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Checkpoint
 from tenure.shields.patience import Patience
 from tenure.shields.price import price_of_all

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.actions.helpers import cluster, queue, runs, waits
 
-from tenure.cli.outputs import write_cluster
+from tenure.cli.terminal.outputs import write_cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
 SOURCE = Path(__file__).parents[2] / "src"

@@ -10,8 +10,8 @@ from tests.builders import NOW, SECOND, cluster, codes, node, queue, spec, task,
 
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
-from tenure.model.load import load_cluster
-from tenure.model.manifests import load_additions
+from tenure.model.file.added import load_additions
+from tenure.model.file.load import load_cluster
 from tenure.playthrough import play
 from tenure.shields.opt_out import SHIELD, spared
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.cli.main import main
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.playthrough import play
 from tenure.shields.unsaved import unsaved_of
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.engine.reference import Reference
 
-from tenure.model.resources import CPU
+from tenure.model.values.resources import CPU
 from tenure.model.workload import Phase
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.values.resources import CPU, GPU, MEMORY
 from tenure.model.workload import GpuShare, Task, TaskSpec, Workload
 from tenure.simulator.log import EventLog
 

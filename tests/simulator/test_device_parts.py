@@ -9,7 +9,7 @@ import pytest
 from tests.builders import SECOND, cluster, node, queue, spec, workload
 from tests.history.worlds import records_of, simulated
 
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
 from tenure.simulator.metrics import summarize

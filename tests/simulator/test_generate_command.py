@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tenure.cli.main import main
-from tenure.model.load import load_cluster
+from tenure.model.file.load import load_cluster
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.trace import read_trace
 

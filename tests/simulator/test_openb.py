@@ -3,7 +3,7 @@
 import pytest
 from tests.simulator.helpers import OPENB_NODES, SECOND, real_trace
 
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
 from tenure.simulator.traces import openb
 from tenure.simulator.traces.openb import gpu_milli_of, inflate

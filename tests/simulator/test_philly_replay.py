@@ -9,8 +9,8 @@ from tests.simulator.helpers import PHILLY, real_trace
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU
 from tenure.model.settings import Settings
+from tenure.model.values.resources import GPU
 from tenure.simulator.checker import check
 from tenure.simulator.log import BIND, SUBMIT
 from tenure.simulator.run import Simulation, SimulationSetup

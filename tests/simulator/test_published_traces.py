@@ -23,8 +23,8 @@ from tests.simulator.trace_samples import (
     philly_job,
 )
 
-from tenure.model.problems import InvalidInputError
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.values.problems import InvalidInputError
+from tenure.model.values.resources import CPU, GPU, MEMORY
 from tenure.simulator.trace import read_trace
 from tenure.simulator.traces.tres import parse_tres
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
 from tenure.simulator.traces.numbers import micros, whole
 from tenure.simulator.traces.registry import FORMATS

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.helpers import BLUE, KTH, SECOND, real_trace
 
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
 
 HEADER = "; Version: 2.2\n; MaxProcs: 100\n;\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.helpers import KTH, SECOND, gang, real_trace, spec
 
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.simulator.trace import Trace, TraceJob, read_trace
 from tenure.simulator.traces import parquet

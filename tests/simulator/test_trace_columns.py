@@ -22,7 +22,7 @@ from tests.simulator.trace_samples import (
     TASK_EVENTS,
 )
 
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 from tenure.simulator.trace import read_trace
 from tenure.simulator.traces import mapping
 from tenure.simulator.traces.parquet import to_parquet

@@ -19,7 +19,7 @@ from tenure.engine.plan import Plan
 from tenure.engine.requeued import Nominated, RequeueOutcome, Skipped
 from tenure.engine.snapshot import session_of
 from tenure.model.settings import CAUSES, NominatorSettings, SearchSettings
-from tenure.report.plan_json import plan_json
+from tenure.report.plans.plan_json import plan_json
 from tenure.telemetry.document import document
 from tenure.telemetry.events import events_of, records_of
 from tenure.telemetry.samples import Sample, add_up, samples_of

@@ -18,7 +18,7 @@ from tenure.model.cluster import DisruptionBudget
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
-from tenure.report.plan_json import plan_json
+from tenure.report.plans.plan_json import plan_json
 from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.dry_run.dry_runs import AcceptedSet, to_the_end
 

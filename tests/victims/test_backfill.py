@@ -15,7 +15,7 @@ from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import RUNNING
+from tenure.engine.state.workloads import RUNNING
 
 FIXED = runs("fixed", "a", ["n0"], gpus=2, minutes=1, priority=90, preemptible=False, expected_runtime=11 * MINUTE)
 VICTIM = runs("victim", "a", ["n0"], minutes=2, expected_runtime=12 * MINUTE)

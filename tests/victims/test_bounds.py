@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.effort import tries
 from tests.properties.contention import contended, with_terms
 
-from tenure.engine.placement import Placer
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.playthrough import play

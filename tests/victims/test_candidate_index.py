@@ -7,8 +7,8 @@ from itertools import product
 from tests.actions.helpers import cluster, queue, runs
 from tests.properties.contention import contended
 
-from tenure.engine.evictions import evict_all
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.evictions import evict_all
 from tenure.fairness.current import Fairness
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.room_demand import RoomDemand

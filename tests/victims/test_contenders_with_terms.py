@@ -11,10 +11,10 @@ from tests.builders import cluster, node, queue, spec, workload
 from tests.effort import tries
 from tests.properties.contention import contended, in_groups, with_terms
 
-from tenure.engine import placement
+from tenure.engine.serving import placement
 from tenure.engine.snapshot import session_of
-from tenure.engine.steps import Steps
-from tenure.engine.terms import TermTable
+from tenure.engine.state.steps import Steps
+from tenure.engine.state.terms import TermTable
 from tenure.model.selectors import Affinity, LabelSelector, PodAffinity, PodAffinityTerm, Requirement
 from tenure.playthrough import play
 from tenure.victims.dry_run.dry_runs import DryRuns

@@ -13,8 +13,8 @@ from tests.builders import cluster as built
 from tests.builders import node, spec, task, workload
 from tests.properties.contention import contended, in_groups
 
-from tenure.engine.placement import Placer
 from tenure.engine.refusal import Refusal
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.node import Node

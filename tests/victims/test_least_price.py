@@ -13,9 +13,9 @@ from tests.builders import cluster, node, spec, workload
 from tests.effort import tries
 from tests.properties.contention import contended
 
-from tenure.engine.cost import MICRO
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.session import Session
 from tenure.model.settings import Settings
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.least_price import PriceBound

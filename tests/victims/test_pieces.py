@@ -7,9 +7,9 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from tenure.engine.evictions import evict
 from tenure.engine.memo import Memo, StaleMemoError
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.evictions import evict
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue

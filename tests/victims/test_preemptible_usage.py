@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.contention import contended
 
-from tenure.engine.evictions import evict
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.evictions import evict
 from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 

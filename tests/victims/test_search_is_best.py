@@ -13,7 +13,7 @@ from tests.actions.helpers import GPU, changed, cluster, play, queue, runs, step
 from tests.effort import tries
 from tests.properties.contention import contended, in_groups
 
-from tenure.engine.placement import Placer
+from tenure.engine.serving.placement import Placer
 from tenure.engine.snapshot import session_of
 from tenure.fairness.current import Fairness
 from tenure.model.workload import SubGroup

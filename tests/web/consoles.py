@@ -14,10 +14,10 @@ from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, worklo
 
 from tenure.model.cluster import Eviction
 from tenure.model.workload import Notice
+from tenure.web.access.server import configured, listen
 from tenure.web.app import application
 from tenure.web.console import Console
-from tenure.web.server import configured, listen
-from tenure.web.still import StillSource
+from tenure.web.sources.still import StillSource
 
 MARKUP = '<img/**/src=x&onerror="alert`1`">'.replace("/", "")
 """Something that would run where it is not escaped; a name has no blanks and no slash."""

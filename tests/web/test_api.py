@@ -7,7 +7,7 @@ import pytest
 from tests.builders import node, spec, workload
 from tests.web.consoles import shown, small
 
-from tenure.model.dump import dump_cluster
+from tenure.model.file.dump import dump_cluster
 
 PATHS = ("overview", "queues", "workloads", "nodes", "evictions", "series")
 

@@ -4,10 +4,10 @@ import pytest
 from starlette.requests import Request
 from tests.web.consoles import always, shown, small
 
+from tenure.web.access.viewer import Viewer
 from tenure.web.app import application, wants_page
 from tenure.web.console import Console
-from tenure.web.still import StillSource
-from tenure.web.viewer import Viewer
+from tenure.web.sources.still import StillSource
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 

@@ -10,11 +10,11 @@ import pytest
 from tests.web.consoles import shown, small
 
 from tenure.model.cluster import Eviction
-from tenure.web.both import BothSource
-from tenure.web.past import PastSource
-from tenure.web.source import EvictionQuery
-from tenure.web.still import StillSource
-from tenure.web.viewer import EVERYTHING
+from tenure.web.access.viewer import EVERYTHING
+from tenure.web.sources.both import BothSource
+from tenure.web.sources.past import PastSource
+from tenure.web.sources.source import EvictionQuery
+from tenure.web.sources.still import StillSource
 
 TENURE = Path(sys.executable).with_name("tenure")
 
@@ -83,16 +83,16 @@ def test_pages_and_answers_work_over_both(both):
 
 def test_a_history_that_is_written_on_is_read_again_beside(history, monkeypatch):
     """Nobody waits for it: who asks meanwhile is shown what was there."""
-    monkeypatch.setattr("tenure.web.past.REREAD", 0.0)
+    monkeypatch.setattr("tenure.web.sources.past.REREAD", 0.0)
     source = PastSource(history)
     before = source.version
-    monkeypatch.setattr("tenure.web.past.version_of_content", lambda _: "another")
+    monkeypatch.setattr("tenure.web.sources.past.version_of_content", lambda _: "another")
     for _ in range(100):
         if source.version > before:
             break
         time.sleep(0.1)
     assert source.version > before
-    monkeypatch.setattr("tenure.web.past.version_of_content", lambda _: 1 / 0)
+    monkeypatch.setattr("tenure.web.sources.past.version_of_content", lambda _: 1 / 0)
     for _ in range(100):
         source.version  # noqa: B018  asking for it is what has it looked at
         if any("could not be read again" in one.message for one in source.troubles()):

@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from tests.web.consoles import served, small
 
-from tenure.web.connections import (
+from tenure.web.access.connections import (
     MOST_CONNECTIONS,
     NEW_AT_ONCE,
     NEW_PER_SECOND,
@@ -15,8 +15,8 @@ from tenure.web.connections import (
     ConnectionShares,
     most_connections,
 )
-from tenure.web.senders import MOST_SENDERS
-from tenure.web.server import configured
+from tenure.web.access.senders import MOST_SENDERS
+from tenure.web.access.server import configured
 
 
 class Opened:
@@ -104,7 +104,7 @@ def test_there_are_no_more_than_the_process_may_open(monkeypatch):
 
 @pytest.mark.parametrize("most", [20])
 def test_a_server_that_one_address_fills_answers_others(most, monkeypatch):
-    monkeypatch.setattr("tenure.web.server.ConnectionShares", lambda: ConnectionShares(most))
+    monkeypatch.setattr("tenure.web.access.server.ConnectionShares", lambda: ConnectionShares(most))
     with served(small()) as address:
         port = int(address.rpartition(":")[2])
         held = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(3 * most)]

@@ -13,10 +13,10 @@ from tests.builders import cluster, node, queue, spec, workload
 from tests.web.consoles import Asking, served, shown, small
 
 from tenure.web import pages
+from tenure.web.access.viewer import Viewer
 from tenure.web.at_once import FinishedFirst
 from tenure.web.console import MANY
 from tenure.web.finished import FinishedAnswers, finished
-from tenure.web.viewer import Viewer
 
 PATHS = ("/", "/queues", "/workloads/team-b/longest", "/nodes", "/api/v1/overview", "/api/v1/workloads")
 

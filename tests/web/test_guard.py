@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from tests.web.consoles import shown, small
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tenure.web.access.guard import LOOPBACK, host_of
+from tenure.web.access.in_time import InTimeProtocol
+from tenure.web.access.server import LARGEST_HEAD, configured
 from tenure.web.app import application
-from tenure.web.guard import LOOPBACK, host_of
-from tenure.web.in_time import InTimeProtocol
-from tenure.web.server import LARGEST_HEAD, configured
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
-from tenure.web.kept_order import KeptOrder
-from tenure.web.picture import RUNNING, WAITING, Picture
-from tenure.web.still import StillSource
-from tenure.web.viewer import EVERYTHING, Viewer
+from tenure.web.access.viewer import EVERYTHING, Viewer
+from tenure.web.sources.kept_order import KeptOrder
+from tenure.web.sources.picture import RUNNING, WAITING, Picture
+from tenure.web.sources.still import StillSource
 
 
 @settings(max_examples=200)

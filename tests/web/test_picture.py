@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import cluster, node, queue, spec, task, workload
 
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Phase
-from tenure.web.picture import Picture
+from tenure.web.sources.picture import Picture
 
 
 def some(rng, number):

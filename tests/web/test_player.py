@@ -6,7 +6,7 @@ import time
 import pytest
 from tests.builders import cluster, node
 
-from tenure.web.player import MOST_WAITING, BusyError, Player
+from tenure.web.playing.player import MOST_WAITING, BusyError, Player
 
 
 class Slow(Player):

@@ -9,10 +9,10 @@ import pytest
 from tests.web.consoles import shown, small
 
 from tenure.web import console as module
+from tenure.web.access.viewer import Viewer
 from tenure.web.console import Console
-from tenure.web.player import Player
-from tenure.web.still import StillSource
-from tenure.web.viewer import Viewer
+from tenure.web.playing.player import Player
+from tenure.web.sources.still import StillSource
 from tenure.web.views.look import Looked
 
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.web import rights
-from tenure.web.put_off import PutOffError
-from tenure.web.rights import Rights
+from tenure.web.access import rights
+from tenure.web.access.put_off import PutOffError
+from tenure.web.access.rights import Rights
 
 TENANT = {"username": "tenant", "groups": ["a"], "uid": "1"}
 

@@ -11,11 +11,12 @@ import pytest
 from tests.web.consoles import Asking, served, small
 
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.web import app, login, rights, senders
+from tenure.web import app, login
+from tenure.web.access import rights, senders
+from tenure.web.access.put_off import PutOffError
+from tenure.web.access.senders import FORWARDED, MOST_SENDERS, WRONG_AT_ONCE, Sender, WrongTokens, network_of
 from tenure.web.login import COOKIE, IDLE_SECONDS, Logins
-from tenure.web.put_off import PutOffError
-from tenure.web.senders import FORWARDED, MOST_SENDERS, WRONG_AT_ONCE, Sender, WrongTokens, network_of
-from tenure.web.still import StillSource
+from tenure.web.sources.still import StillSource
 
 
 class Server:

@@ -13,12 +13,12 @@ from tests.web.consoles import always, shown
 from tenure.history import open_history
 from tenure.history.exchange import export, import_file
 from tenure.history.query import Query
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Nomination, Notice, Phase
-from tenure.web.past import PastSource
-from tenure.web.source import EvictionQuery, chosen
-from tenure.web.still import StillSource
-from tenure.web.viewer import EVERYTHING, Viewer
+from tenure.web.access.viewer import EVERYTHING, Viewer
+from tenure.web.sources.past import PastSource
+from tenure.web.sources.source import EvictionQuery, chosen
+from tenure.web.sources.still import StillSource
 
 TENURE = Path(sys.executable).with_name("tenure")
 ALL = EvictionQuery(limit=1000)

@@ -7,10 +7,10 @@ import time
 import pytest
 from tests.web.consoles import shown, small
 
-from tenure.web.player import BusyError
-from tenure.web.still import StillSource
-from tenure.web.turns import AT_ONCE, MOST_WAITING, Turns
-from tenure.web.viewer import Viewer
+from tenure.web.access.viewer import Viewer
+from tenure.web.playing.player import BusyError
+from tenure.web.playing.turns import AT_ONCE, MOST_WAITING, Turns
+from tenure.web.sources.still import StillSource
 
 
 class Slow(StillSource):

@@ -7,14 +7,14 @@ import pytest
 from tests.builders import NOW, SECOND
 from tests.web.consoles import always, shown, small
 
-from tenure.cli.inputs import cluster_from
+from tenure.cli.input.inputs import cluster_from
 from tenure.history import open_history
 from tenure.history.record import Draft, Origin, key_of, payload_of
+from tenure.web.access.viewer import A_NODE, ANOTHER, EVERYTHING, Viewer
 from tenure.web.console import Console
-from tenure.web.past import PastSource
-from tenure.web.source import EvictionQuery
-from tenure.web.still import StillSource
-from tenure.web.viewer import A_NODE, ANOTHER, EVERYTHING, Viewer
+from tenure.web.sources.past import PastSource
+from tenure.web.sources.source import EvictionQuery
+from tenure.web.sources.still import StillSource
 from tenure.web.views.look import Looked
 from tenure.web.views.plans import narrowed
 

@@ -12,9 +12,9 @@ import yaml
 from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.installation import DEFAULT_POOL, POSTGRESQL_PORT, Installation
 from tenure.clusters.kubernetes.install.rbac import NAME
-from tenure.model.descriptions import add_descriptions
-from tenure.model.kinds import Definitions, Schema
-from tenure.model.records import record_of
+from tenure.model.fields.descriptions import add_descriptions
+from tenure.model.fields.kinds import Definitions, Schema
+from tenure.model.fields.records import record_of
 from tenure.model.settings import Settings
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -1,20 +1,20 @@
 """Allocate: give free room to those that wait, in order.
 
 Nominations come first: what was promised is bound as soon as the room is there. Then every pending workload is tried
-once, in the order of `tenure.engine.order`; one that does not fit is passed over, or, with backfill ``easy``, the
-first that does not fit for want of free room gets a reservation that later ones must not delay.
+once, in the order of `tenure.engine.serving.order`; one that does not fit is passed over, or, with backfill ``easy``,
+the first that does not fit for want of free room gets a reservation that later ones must not delay.
 """
 
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.allocation import AllocationPass, InTurn
-from tenure.engine.backfill import Backfill
-from tenure.engine.nominations import BeatableNominations, serve_nominations
-from tenure.engine.notices import count_told
-from tenure.engine.order import QueueOrder
-from tenure.engine.waiting import Entry
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.serving.allocation import AllocationPass, InTurn
+from tenure.engine.serving.backfill import Backfill
+from tenure.engine.serving.nominations import BeatableNominations, serve_nominations
+from tenure.engine.serving.order import QueueOrder
+from tenure.engine.state.notices import count_told
+from tenure.engine.state.waiting import Entry
+from tenure.engine.state.workloads import Demand, WorkloadState
 
 
 def allocate(context: Context) -> None:

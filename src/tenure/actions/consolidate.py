@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.placement import may_move
-from tenure.engine.waiting import anything_waits
+from tenure.engine.serving.placement import may_move
+from tenure.engine.state.waiting import anything_waits
 from tenure.victims.passes.consolidation import ConsolidationPass
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.actions.preconditions import PriorityRange
-from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.nominations import withdraw
-from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, PlanStep
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.serving.backfill import ExpectedReleases
+from tenure.engine.serving.nominations import withdraw
+from tenure.engine.serving.placement import Placer
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory

@@ -13,10 +13,10 @@ from typing import Final, cast
 
 from tenure.actions.context import Context
 from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
-from tenure.engine.cost import MICRO
 from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
 from tenure.victims.recording.explanations import shielded

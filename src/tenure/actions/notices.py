@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine import expectation
-from tenure.engine.notices import count_told
+from tenure.engine.state.notices import count_told
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import NominationContext
 from tenure.requeue.memory import RequeueMemory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 
 
 def queues_contend(session: Session) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.waiting import anything_waits
+from tenure.engine.state.waiting import anything_waits
 from tenure.victims.passes.preemption_pass import PreemptionPass
 from tenure.victims.rules.causes import PreemptRules
 

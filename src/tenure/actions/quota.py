@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from tenure.actions.context import Context
-from tenure.engine.cost import MICRO
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.workloads import TaskState
 from tenure.model.settings import ExactSettings
 from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut

@@ -18,13 +18,13 @@ from typing import Final
 import numpy as np
 
 from tenure.actions.context import Context
-from tenure.engine.allocation import promise, serve
-from tenure.engine.cost import MICRO
-from tenure.engine.notices import recall
 from tenure.engine.plan import EVICTING, Plan
-from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.readable import weighted_hours
+from tenure.engine.serving.allocation import promise, serve
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.notices import recall
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.model.values.readable import weighted_hours
 from tenure.victims.dry_run.dry_runs import is_back
 from tenure.victims.recording.state import EvictionState
 

@@ -8,8 +8,8 @@ from tenure.actions.context import Context
 from tenure.actions.preconditions import queues_contend
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome, Skipped
-from tenure.engine.waiting import anything_waits
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.waiting import anything_waits
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import NominationContext, NominatorFindings

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.order import QueueOrder
-from tenure.engine.waiting import anything_waits
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.order import QueueOrder
+from tenure.engine.state.waiting import anything_waits
+from tenure.engine.state.workloads import WorkloadState
 from tenure.rescheduler.memory import CAUSE, MoveMemory
 
 

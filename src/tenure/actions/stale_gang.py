@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.actions.context import Context
-from tenure.engine.allocation import serve
-from tenure.engine.evictions import evict
-from tenure.engine.nominations import nominated_tasks
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
-from tenure.engine.shortage import running_of_needed
-from tenure.engine.workloads import SUCCEEDED, WorkloadState
-from tenure.model.duration import format_duration
-from tenure.model.readable import weighted_hours
+from tenure.engine.serving.allocation import serve
+from tenure.engine.serving.nominations import nominated_tasks
+from tenure.engine.state.evictions import evict
+from tenure.engine.state.shortage import running_of_needed
+from tenure.engine.state.workloads import SUCCEEDED, WorkloadState
 from tenure.model.settings import Cause
+from tenure.model.values.duration import format_duration
+from tenure.model.values.readable import weighted_hours
 from tenure.victims.dry_run.dry_runs import AcceptedSet
 from tenure.victims.recording.record import prices, record
 from tenure.victims.rules.pieces import pieces_of

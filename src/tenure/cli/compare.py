@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
+from tenure.model.values.problems import IS_FOLDER, InputProblem, InvalidInputError
 from tenure.report.comparison import comparison_json, comparison_text, measures
 from tenure.report.tables import terminal
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, cluster_options, connect
-from tenure.cli.queues_option import queues_option
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options, connect
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.clusters.kubernetes.client.requests import Client
-    from tenure.web.source import ConsoleSource
+    from tenure.web.sources.source import ConsoleSource
 
 EXTRA = "tenure[console]"
 
@@ -45,8 +45,8 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
     Without an option that names what to look at, TENURE_HISTORY is taken.
     """
     try:
-        from tenure.web.guard import LOOPBACK  # noqa: PLC0415  loaded when it runs
-        from tenure.web.server import listen, serve  # noqa: PLC0415
+        from tenure.web.access.guard import LOOPBACK  # noqa: PLC0415  loaded when it runs
+        from tenure.web.access.server import listen, serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise click.UsageError(f"{error.name} is missing; install {EXTRA}") from None
     live = live or where.given
@@ -101,22 +101,22 @@ def _source(
 ) -> ConsoleSource:  # fmt: skip
     """Open what is looked at."""
     if file is not None:
-        from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
-        from tenure.web.still import StillSource  # noqa: PLC0415
+        from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415
+        from tenure.web.sources.still import StillSource  # noqa: PLC0415
 
         cluster, warnings = cluster_from(file, queues=queues)
         warn(warnings)
         return StillSource(cluster, file)
     from tenure.history.scope import Scope  # noqa: PLC0415
-    from tenure.web.past import PastSource  # noqa: PLC0415
+    from tenure.web.sources.past import PastSource  # noqa: PLC0415
 
     past = None if history is None else PastSource(history, Scope(*whose), may_begin=client is not None)
     if client is None:
         assert past is not None
         return past
-    from tenure.cli.live_cluster import options_of, settings_of  # noqa: PLC0415
-    from tenure.web.both import BothSource  # noqa: PLC0415
-    from tenure.web.live import LiveSource  # noqa: PLC0415
+    from tenure.cli.input.live_cluster import options_of, settings_of  # noqa: PLC0415
+    from tenure.web.sources.both import BothSource  # noqa: PLC0415
+    from tenure.web.sources.live import LiveSource  # noqa: PLC0415
 
     shown = LiveSource(client, options_of(where, only_reads=True), settings_of(where), name=_named(where))
     return shown if past is None else BothSource(shown, past)

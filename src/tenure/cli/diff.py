@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.errors import DIFFERS, DONE
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
-from tenure.cli.queues_option import queues_option, read_queues
-from tenure.cli.trace_options import trace_options
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.input.queues_option import queues_option, read_queues
+from tenure.cli.input.trace_options import trace_options
+from tenure.cli.terminal.errors import DIFFERS, DONE
 
 if TYPE_CHECKING:
-    from tenure.cli.policy_input import PolicySource
+    from tenure.cli.input.policy_input import PolicySource
     from tenure.model.cluster import Cluster
-    from tenure.model.problems import InputProblem
+    from tenure.model.values.problems import InputProblem
 
 
 @click.command()
@@ -44,8 +44,8 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     to the cluster in --cluster, to a live one, or to a trace; without any of these to the cluster file that OLD is.
     Nothing is changed.
     """
-    from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.policy_input import read_policy  # noqa: PLC0415
+    from tenure.cli.input.inputs import warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.policy_input import read_policy  # noqa: PLC0415
     from tenure.report.policy_diff import diff_markdown, diff_text, policy_changes, sentences  # noqa: PLC0415
     from tenure.report.tables import terminal  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def _check_options(cluster: str | None, trace: str | None, live: bool, of_traces
 
 def _read_both(old: str, new: str, read: Callable[[str], PolicySource]) -> list[PolicySource]:
     """Read both policies; what is wrong with either is told together."""
-    from tenure.model.problems import InvalidInputError  # noqa: PLC0415
+    from tenure.model.values.problems import InvalidInputError  # noqa: PLC0415
 
     found: list[PolicySource] = []
     problems: list[InputProblem] = []
@@ -99,8 +99,8 @@ def _played(
     sources: Sequence[PolicySource], file: str | None, where: ClusterAddress | None, cycles: int, every: str
 ) -> tuple[list[Cluster], dict[str, Any]]:
     """Play cycles under both policies on one cluster."""
-    from tenure.cli.inputs import duration_of  # noqa: PLC0415
-    from tenure.cli.progress import busy  # noqa: PLC0415
+    from tenure.cli.input.inputs import duration_of  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.policy_diff import plan_diff  # noqa: PLC0415
 
@@ -113,13 +113,13 @@ def _played(
 
 def _clusters(sources: Sequence[PolicySource], file: str | None, where: ClusterAddress | None) -> list[Cluster]:
     if where is not None:
-        from tenure.cli.live_cluster import look  # noqa: PLC0415
+        from tenure.cli.input.live_cluster import look  # noqa: PLC0415
 
         base = look(where)
         return [_checked(source, base) for source in sources]
     if file is not None:
-        from tenure.cli.inputs import warn  # noqa: PLC0415
-        from tenure.model.load import load_cluster  # noqa: PLC0415
+        from tenure.cli.input.inputs import warn  # noqa: PLC0415
+        from tenure.model.file.load import load_cluster  # noqa: PLC0415
 
         loaded = [load_cluster(file, source.policy) for source in sources]
         warn(dict.fromkeys(w for one in loaded for w in one.warnings))
@@ -133,9 +133,9 @@ def _clusters(sources: Sequence[PolicySource], file: str | None, where: ClusterA
 
 def _checked(source: PolicySource, base: Cluster) -> Cluster:
     """Put a cluster under a policy; what does not go with it is a problem of the policy's."""
-    from tenure.model.check import check_cluster  # noqa: PLC0415
-    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
-    from tenure.model.report import path_text  # noqa: PLC0415
+    from tenure.model.checks.cluster import check_cluster  # noqa: PLC0415
+    from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+    from tenure.model.values.report import path_text  # noqa: PLC0415
 
     cluster = source.policy.over(base)
     known = {(f.path, f.message) for f in check_cluster(base)}
@@ -149,8 +149,8 @@ def _simulated(
     sources: Sequence[PolicySource], file: str | None, trace: str, **options: Any
 ) -> tuple[list[Cluster], dict[str, Any]]:
     """Replay a trace under both policies."""
-    from tenure.cli.progress import ProgressLine  # noqa: PLC0415
-    from tenure.cli.simulation_input import SimulationOptions, prepare_input  # noqa: PLC0415
+    from tenure.cli.input.simulation_input import SimulationOptions, prepare_input  # noqa: PLC0415
+    from tenure.cli.terminal.progress import ProgressLine  # noqa: PLC0415
     from tenure.report.policy_diff import simulation_diff  # noqa: PLC0415
     from tenure.simulator.whole_run import run_whole, setup_of, summary_of  # noqa: PLC0415
 

@@ -6,9 +6,9 @@ import json
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
-from tenure.cli.queues_option import queues_option
+from tenure.cli.input.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.terminal.errors import DONE
 
 
 @click.command()
@@ -29,10 +29,10 @@ def explain(
 
     For a live cluster, give WORKLOAD alone.
     """
-    from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.progress import busy  # noqa: PLC0415
+    from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
     from tenure.explanation.explain import explain_workload, find_workload  # noqa: PLC0415
-    from tenure.model.collector import collector_paused  # noqa: PLC0415
+    from tenure.model.documents.collector import collector_paused  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
     asked = file if workload is None else workload

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from tenure.cli.streams import reader_may_leave
+from tenure.cli.terminal.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from tenure.simulator.generate import GeneratorConfig
@@ -56,7 +56,7 @@ def generate(  # noqa: PLR0913  one parameter per option
     (2003), as gangs of pods with GPUs. Of jobs, days and load any two decide the third. The same options and seed
     give the same trace: 'tenure simulate' replays it.
     """
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.simulator.generate import DEFAULT_CAPACITY, GeneratorConfig, TooManyJobsError, cluster_for  # noqa: PLC0415  numpy is not needed for --help
     from tenure.simulator.generate import generate as make  # noqa: PLC0415
 
@@ -92,7 +92,7 @@ def generate(  # noqa: PLR0913  one parameter per option
 
 
 def _write_trace(trace: Trace, out: str, form: str | None) -> None:
-    from tenure.model.files import write_atomically  # noqa: PLC0415  only needed where something is written
+    from tenure.model.documents.files import write_atomically  # noqa: PLC0415  only needed where something is written
     from tenure.simulator.traces.parquet import ParquetUnavailableError  # noqa: PLC0415
     from tenure.simulator.traces.writer import trace_to_csv, trace_to_parquet  # noqa: PLC0415
 
@@ -112,8 +112,8 @@ def _write_cluster(path: str, cluster: object) -> None:
     import io  # noqa: PLC0415
 
     from tenure.model.cluster import Cluster  # noqa: PLC0415
-    from tenure.model.dump import dump_cluster  # noqa: PLC0415
-    from tenure.model.files import write_atomically  # noqa: PLC0415
+    from tenure.model.documents.files import write_atomically  # noqa: PLC0415
+    from tenure.model.file.dump import dump_cluster  # noqa: PLC0415
 
     assert isinstance(cluster, Cluster)
     text = io.StringIO()

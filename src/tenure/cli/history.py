@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.history_option import given, of_one_cluster, opened, reads_history, recorded_name, retention_of
+from tenure.cli.input.history_option import given, of_one_cluster, opened, reads_history, recorded_name, retention_of
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.history.scope import Scope
@@ -34,13 +34,13 @@ def export(
 ) -> int:  # fmt: skip
     """Write records into FILE, for DuckDB, pandas, or a collector of OpenTelemetry."""
     from tenure.cli.report import window  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.history import exchange  # noqa: PLC0415
     from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.history.query import Query  # noqa: PLC0415
     from tenure.history.record import KINDS  # noqa: PLC0415
-    from tenure.model.files import is_stream  # noqa: PLC0415
-    from tenure.model.problems import nearest, printable  # noqa: PLC0415
+    from tenure.model.documents.files import is_stream  # noqa: PLC0415
+    from tenure.model.values.problems import nearest, printable  # noqa: PLC0415
 
     for kind in kinds:
         if kind not in KINDS:
@@ -64,7 +64,7 @@ def bring(source: str, history: str | None) -> int:
     """Read an export (Parquet or lines of JSON) into the history; what is there already is not there twice."""
     from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
     from tenure.history.exchange import check_export, import_file  # noqa: PLC0415
-    from tenure.model.problems import printable  # noqa: PLC0415
+    from tenure.model.values.problems import printable  # noqa: PLC0415
 
     address = given(history)
     check_export(source)
@@ -106,7 +106,7 @@ def forget(user: str, history: str | None) -> int:
     """Take a user's name out of all records. What happened stays, without the name."""
     from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
     from tenure.history.retention import forget_user  # noqa: PLC0415
-    from tenure.model.problems import printable  # noqa: PLC0415
+    from tenure.model.values.problems import printable  # noqa: PLC0415
 
     recorded_name(user, "--user")
     with open_history(given(history), write=True, new=False) as store:

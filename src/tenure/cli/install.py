@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from tenure.cli.live_cluster import server_address
+from tenure.cli.input.live_cluster import server_address
 from tenure.clusters.kubernetes.install.console import POOL as CONSOLE_POOL
 from tenure.clusters.kubernetes.install.console import console_objects
 from tenure.clusters.kubernetes.install.installation import (
@@ -21,11 +21,11 @@ from tenure.clusters.kubernetes.install.installation import (
 from tenure.clusters.kubernetes.install.manifests import objects, write
 from tenure.clusters.kubernetes.install.rbac import Role
 from tenure.clusters.kubernetes.keys import DEFAULT_POOL
-from tenure.model.load import load_file
-from tenure.model.problems import InputProblem, InvalidInputError
-from tenure.model.quantity import parse_quantity
-from tenure.model.records import record_of
+from tenure.model.fields.records import record_of
+from tenure.model.file.load import load_file
 from tenure.model.settings import Settings
+from tenure.model.values.problems import InputProblem, InvalidInputError
+from tenure.model.values.quantity import parse_quantity
 
 _MAP_FORM: Final = "NAMESPACE/NAME, such as yunikorn/yunikorn-configs"
 _KEY_FORM: Final = "NAME/KEY, such as tenure-history/url"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, looking
+from tenure.cli.input.live_cluster import ClusterAddress, looking
+from tenure.cli.terminal.errors import DONE
 from tenure.report.tables import TableColumn, table, terminal
 
 if TYPE_CHECKING:

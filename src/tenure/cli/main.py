@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from tenure.cli.errors import run
-from tenure.cli.streams import prepare_streams
-from tenure.model.collector import end_without_collecting
+from tenure.cli.terminal.errors import run
+from tenure.cli.terminal.streams import prepare_streams
+from tenure.model.documents.collector import end_without_collecting
 
 NAME: Final = "tenure"
 COMPLETION: Final = "_TENURE_COMPLETE"
@@ -91,7 +91,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from tenure.model.problems import nearest  # noqa: PLC0415  only needed where something is wrong
+            from tenure.model.values.problems import nearest  # noqa: PLC0415  only needed where something is wrong
 
             hint = nearest(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx) from None

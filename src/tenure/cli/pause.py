@@ -6,8 +6,8 @@ import time
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.terminal.errors import DONE
 
 
 @click.command()
@@ -17,9 +17,9 @@ from tenure.cli.live_cluster import ClusterAddress, cluster_options
 @cluster_options()
 def pause(length: str | None, reason: str, end: bool, where: ClusterAddress) -> int:
     """Pause all evictions in a live cluster for a while; pending workloads are still placed where there is room."""
-    from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.live_cluster import connect  # noqa: PLC0415
-    from tenure.model.duration import format_time  # noqa: PLC0415
+    from tenure.cli.input.inputs import duration_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.live_cluster import connect  # noqa: PLC0415
+    from tenure.model.values.duration import format_time  # noqa: PLC0415
 
     if end == (length is not None):
         raise click.UsageError("say for how long with --for, or end a pause with --end")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.history_option import writes_history
-from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
-from tenure.cli.queues_option import queues_option
+from tenure.cli.input.history_option import writes_history
+from tenure.cli.input.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -57,12 +57,12 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     color: Colored, pager: bool,
 ) -> int:  # fmt: skip
     """Decide for the cluster in FILE, or a live one, and print the plan with its reasons; nothing is changed."""
-    from tenure.cli.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.progress import busy  # noqa: PLC0415
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.cli.input.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
-    from tenure.report.plan_json import plan_json  # noqa: PLC0415
+    from tenure.report.plans.plan_json import plan_json  # noqa: PLC0415
 
     check_targets(
         {"--report": report, "--output": output, "--history": written_file(history)},
@@ -79,12 +79,12 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
         _record(history, file or "live", played, cycles, step)
     result = plan_json(played)
     if output is not None:
-        from tenure.cli.outputs import write_cluster  # noqa: PLC0415
+        from tenure.cli.terminal.outputs import write_cluster  # noqa: PLC0415
 
         write_cluster(played.after, output)
     if report is not None:
-        from tenure.model.files import write_atomically  # noqa: PLC0415
-        from tenure.report.plan_page import plan_page  # noqa: PLC0415
+        from tenure.model.documents.files import write_atomically  # noqa: PLC0415
+        from tenure.report.plans.plan_page import plan_page  # noqa: PLC0415
 
         write_atomically(
             Path(report), plan_page(played.before, (played.external or played).after, result, played.quota_tracks)
@@ -94,7 +94,7 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:
-        from tenure.report.plan_text import print_plan  # noqa: PLC0415
+        from tenure.report.plans.plan_text import print_plan  # noqa: PLC0415
 
         print_plan(result, top=top, color=color, paged=pager)
     return DONE
@@ -104,8 +104,8 @@ def _about(result: dict[str, Any], cluster: Cluster, queue: str | None, workload
     """Give of a plan what is about a queue, or a workload, or one of that queue."""
     from tenure.explanation.explain import find_workload  # noqa: PLC0415  only where one is named
     from tenure.model.cluster import DEFAULT_QUEUE  # noqa: PLC0415
-    from tenure.model.problems import nearest  # noqa: PLC0415
-    from tenure.report.plan_summary import of_some  # noqa: PLC0415
+    from tenure.model.values.problems import nearest  # noqa: PLC0415
+    from tenure.report.plans.plan_summary import of_some  # noqa: PLC0415
 
     known = {entry["name"] for entry in result["queues"]}
     if queue is not None and queue not in known:
@@ -124,7 +124,7 @@ def _about(result: dict[str, Any], cluster: Cluster, queue: str | None, workload
 
 def _record(history: str, file: str, played: PlayThrough, cycles: int, every: int) -> None:
     from tenure.history import open_history  # noqa: PLC0415  SQLAlchemy takes long to import
-    from tenure.history.playing import write_play  # noqa: PLC0415
+    from tenure.history.writing.playing import write_play  # noqa: PLC0415
 
     with open_history(history, write=True) as store:
         write_play(store, Path(file).name, played, cycles, every)
@@ -132,7 +132,7 @@ def _record(history: str, file: str, played: PlayThrough, cycles: int, every: in
 
 def _actions(text: str) -> tuple[Action, ...]:
     from tenure.cycle import ACTIONS  # noqa: PLC0415
-    from tenure.model.problems import nearest  # noqa: PLC0415
+    from tenure.model.values.problems import nearest  # noqa: PLC0415
 
     chosen = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in chosen:

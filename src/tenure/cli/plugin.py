@@ -14,9 +14,9 @@ from typing import Any, Final
 import click
 from click.shell_completion import ShellComplete
 
-from tenure.cli.errors import DONE, run
 from tenure.cli.main import COMMANDS, CommandEntry, LazyGroup
-from tenure.cli.streams import prepare_streams
+from tenure.cli.terminal.errors import DONE, run
+from tenure.cli.terminal.streams import prepare_streams
 
 NAME: Final = "kubectl tenure"
 SUMMARIES: Final = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -31,8 +31,8 @@ def _rows(cluster: Cluster, *, readable: bool) -> list[dict[str, Any]]:
     Amounts are Kubernetes quantities (``13500m``), or as people read them (``13.5``).
     """
     from tenure.engine.snapshot import session_of  # noqa: PLC0415
-    from tenure.model.quantity import format_queue_quantity  # noqa: PLC0415
-    from tenure.model.readable import bare_quantity  # noqa: PLC0415
+    from tenure.model.values.quantity import format_queue_quantity  # noqa: PLC0415
+    from tenure.model.values.readable import bare_quantity  # noqa: PLC0415
     from tenure.playthrough import queue_views  # noqa: PLC0415
 
     written = bare_quantity if readable else format_queue_quantity
@@ -52,7 +52,7 @@ def _rows(cluster: Cluster, *, readable: bool) -> list[dict[str, Any]]:
 
 
 def _deadline(status: Any) -> str:
-    from tenure.model.duration import format_time  # noqa: PLC0415
+    from tenure.model.values.duration import format_time  # noqa: PLC0415
 
     armed = status.quota_preemption if status is not None else None
     return format_time(armed.deadline) if armed is not None else ""

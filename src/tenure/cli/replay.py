@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.history_option import of_one_cluster, opened
+from tenure.cli.input.history_option import of_one_cluster, opened
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
+    from tenure.history.reading.statement import Statement
     from tenure.history.scope import Scope
-    from tenure.history.statement import Statement
     from tenure.model.cluster import Cluster
     from tenure.simulator.traces.records import Trace
 
@@ -32,13 +32,13 @@ def replay(
     whose: Scope,
 ) -> int:  # fmt: skip
     """Play recorded days again under other settings, and put what happens beside what happened."""
-    from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.inputs import warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.report import window  # noqa: PLC0415
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.history.address import written_file  # noqa: PLC0415
-    from tenure.history.replaying import recorded_days  # noqa: PLC0415
-    from tenure.history.statement import statement_of  # noqa: PLC0415
-    from tenure.model.override import apply_overrides  # noqa: PLC0415
+    from tenure.history.reading.replaying import recorded_days  # noqa: PLC0415
+    from tenure.history.reading.statement import statement_of  # noqa: PLC0415
+    from tenure.model.file.override import apply_overrides  # noqa: PLC0415
     from tenure.report.statement_json import statement_json  # noqa: PLC0415
 
     check_targets({"--history": written_file(history)}, [written_file(source)])
@@ -69,8 +69,8 @@ def _play(cluster: Cluster, trace: Trace, history: str | None) -> Statement:
     from tempfile import TemporaryDirectory  # noqa: PLC0415  loaded when it runs
 
     from tenure.history import open_history  # noqa: PLC0415
-    from tenure.history.simulation import PlanListener, write_simulation  # noqa: PLC0415
-    from tenure.history.statement import statement_of  # noqa: PLC0415
+    from tenure.history.reading.statement import statement_of  # noqa: PLC0415
+    from tenure.history.writing.simulation import PlanListener, write_simulation  # noqa: PLC0415
     from tenure.simulator.outcomes import outcomes_of  # noqa: PLC0415
     from tenure.simulator.run import Simulation  # noqa: PLC0415
     from tenure.simulator.whole_run import setup_of  # noqa: PLC0415

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.history_option import of_one_cluster, opened, reads_history
+from tenure.cli.input.history_option import of_one_cluster, opened, reads_history
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.history.scope import Scope
@@ -32,9 +32,9 @@ def report(
 
     used + lost + idle is the capacity, and what was lost is what was caused.
     """
-    from tenure.cli.inputs import warn  # noqa: PLC0415  loaded when it runs
-    from tenure.history.prices import load_prices, unused_prices  # noqa: PLC0415
-    from tenure.history.statement import statement_of  # noqa: PLC0415
+    from tenure.cli.input.inputs import warn  # noqa: PLC0415  loaded when it runs
+    from tenure.history.reading.prices import load_prices, unused_prices  # noqa: PLC0415
+    from tenure.history.reading.statement import statement_of  # noqa: PLC0415
     from tenure.report.statement_json import statement_csv, statement_text_json  # noqa: PLC0415
 
     paid = None if prices is None else load_prices(prices)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, asked_for, cluster_options
-from tenure.cli.queues_option import queues_option
+from tenure.cli.input.live_cluster import ClusterAddress, asked_for, cluster_options
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -34,11 +34,11 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     """Print which running tasks to move in the cluster in FILE, or in a live one, wave by wave, with a certificate."""
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
-    from tenure.cli.inputs import cluster_from, warn  # noqa: PLC0415
-    from tenure.cli.progress import busy  # noqa: PLC0415
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
+    from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
-    from tenure.report.plan_json import plan_json  # noqa: PLC0415
+    from tenure.report.plans.plan_json import plan_json  # noqa: PLC0415
 
     if dry_run and output is not None:
         raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
@@ -51,20 +51,20 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
         played = play(drained)
     result = plan_json(played)
     if output is not None:
-        from tenure.cli.outputs import write_cluster  # noqa: PLC0415
+        from tenure.cli.terminal.outputs import write_cluster  # noqa: PLC0415
 
         write_cluster(played.after, output)
     if report is not None:
         from pathlib import Path  # noqa: PLC0415
 
-        from tenure.model.files import write_atomically  # noqa: PLC0415
-        from tenure.report.plan_page import plan_page  # noqa: PLC0415
+        from tenure.model.documents.files import write_atomically  # noqa: PLC0415
+        from tenure.report.plans.plan_page import plan_page  # noqa: PLC0415
 
         write_atomically(Path(report), plan_page(played.before, (played.external or played).after, result))
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:
-        from tenure.report.plan_text import print_plan  # noqa: PLC0415
+        from tenure.report.plans.plan_text import print_plan  # noqa: PLC0415
 
         print_plan(result)
     return DONE
@@ -73,7 +73,7 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
 def _with_drains(cluster: Cluster, names: tuple[str, ...]) -> Cluster:
     from dataclasses import replace  # noqa: PLC0415
 
-    from tenure.model.problems import nearest  # noqa: PLC0415
+    from tenure.model.values.problems import nearest  # noqa: PLC0415
 
     known = {n.name for n in cluster.nodes}
     for name in names:

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from tenure.cli.errors import DONE, OUTSIDE_FAILED
-from tenure.cli.history_option import retention_of, writes_history
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
-from tenure.cli.signals import on_end
+from tenure.cli.input.history_option import retention_of, writes_history
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.terminal.errors import DONE, OUTSIDE_FAILED
+from tenure.cli.terminal.signals import on_end
 
 
 @click.command()
@@ -50,7 +50,7 @@ from tenure.cli.signals import on_end
 @cluster_options()
 def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any) -> int:
     """Schedule the pods of a live cluster that have schedulerName tenure, until it is stopped."""
-    from tenure.cli.live_cluster import connect, options_of, server_address, settings_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.live_cluster import connect, options_of, server_address, settings_of  # noqa: PLC0415  loaded when it runs
 
     host, _, port = listen.rpartition(":")
     if not port.isdecimal():

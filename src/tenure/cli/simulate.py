@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.errors import DONE, INTERRUPTED
-from tenure.cli.history_option import writes_history
-from tenure.cli.progress import ProgressLine, interruptible
-from tenure.cli.queues_option import queues_option
-from tenure.cli.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
-from tenure.cli.streams import reader_may_leave
-from tenure.cli.targets import check_targets
-from tenure.cli.trace_options import trace_options
+from tenure.cli.input.history_option import writes_history
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.input.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
+from tenure.cli.input.trace_options import trace_options
+from tenure.cli.terminal.errors import DONE, INTERRUPTED
+from tenure.cli.terminal.progress import ProgressLine, interruptible
+from tenure.cli.terminal.streams import reader_may_leave
+from tenure.cli.terminal.targets import check_targets
 from tenure.history.address import written_file
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
@@ -26,8 +26,8 @@ from tenure.simulator.run import Progress, Simulation, SimulationResult
 from tenure.simulator.whole_run import FinishedSimulation, finished, setup_of, summary_of
 
 if TYPE_CHECKING:
-    from tenure.history.simulation import PlanListener
     from tenure.history.store import HistoryStore
+    from tenure.history.writing.simulation import PlanListener
 
 EVENTS_BETWEEN_LOOKS = 16
 """Events after which progress is shown and Ctrl-C is heeded."""
@@ -128,7 +128,7 @@ def _store(history: str | None) -> HistoryStore | str | None:
         return None
     from tenure.history import open_history  # noqa: PLC0415  only on demand
     from tenure.history.address import new_file  # noqa: PLC0415
-    from tenure.history.whole import may_be_made  # noqa: PLC0415
+    from tenure.history.writing.whole import may_be_made  # noqa: PLC0415
 
     path = new_file(history)
     if path is None:
@@ -151,7 +151,7 @@ def _run(
         began = time.perf_counter()
         simulation, listener = Simulation(setup, prepared.trace), None
         if store is not None:
-            from tenure.history.simulation import PlanListener  # noqa: PLC0415  only on demand
+            from tenure.history.writing.simulation import PlanListener  # noqa: PLC0415  only on demand
 
             simulation.heard = listener = PlanListener(prepared.cluster.now)
         result = simulation.run(look, EVENTS_BETWEEN_LOOKS)
@@ -168,7 +168,7 @@ def _run(
 def _write_history(
     store: HistoryStore | str, trace: str, result: SimulationResult, outcomes: Outcomes, listener: PlanListener
 ) -> None:
-    from tenure.history.simulation import write_simulation, write_simulation_file  # noqa: PLC0415  only on demand
+    from tenure.history.writing.simulation import write_simulation, write_simulation_file  # noqa: PLC0415  only on demand
 
     cluster = result.setup.cluster
     if isinstance(store, str):
@@ -184,7 +184,7 @@ def _write_files(jobs: str | None, report: str | None, run: FinishedSimulation, 
 
         write_jobs_csv(run.outcomes, jobs)
     if report is not None:
-        from tenure.model.files import write_atomically  # noqa: PLC0415  only on demand
+        from tenure.model.documents.files import write_atomically  # noqa: PLC0415  only on demand
         from tenure.report.simulation_page import simulation_page  # noqa: PLC0415  only on demand
 
         page = simulation_page(run.outcomes, run.result.setup.cluster, summary, run.violations)

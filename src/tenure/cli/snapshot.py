@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.terminal.errors import DONE
 
 
 @click.command()
@@ -18,10 +18,10 @@ def snapshot(output: str | None, form: str | None, where: ClusterAddress) -> int
     """Write the live cluster, as the scheduler sees it now, as a cluster file for `tenure plan` and the others."""
     from io import StringIO  # noqa: PLC0415  loaded when it runs
 
-    from tenure.cli.live_cluster import look  # noqa: PLC0415
-    from tenure.cli.targets import check_targets  # noqa: PLC0415
-    from tenure.model.dump import dump_cluster  # noqa: PLC0415
-    from tenure.model.files import write_atomically  # noqa: PLC0415
+    from tenure.cli.input.live_cluster import look  # noqa: PLC0415
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
+    from tenure.model.documents.files import write_atomically  # noqa: PLC0415
+    from tenure.model.file.dump import dump_cluster  # noqa: PLC0415
 
     check_targets({"--output": output}, (where.config, where.kubeconfig))
     cluster = look(where)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenure.cli.errors import DONE
-from tenure.cli.history_option import of_one_cluster, opened, reads_history, recorded_name
+from tenure.cli.input.history_option import of_one_cluster, opened, reads_history, recorded_name
+from tenure.cli.terminal.errors import DONE
 
 if TYPE_CHECKING:
     from tenure.explanation.explain import Story
+    from tenure.history.reading.takers import Taker
+    from tenure.history.reading.waits import StoryWait
     from tenure.history.record import HistoryRecord
     from tenure.history.scope import Scope
     from tenure.history.store import HistoryStore
-    from tenure.history.takers import Taker
-    from tenure.history.waits import StoryWait
 
 MOST_TAKERS = 20
 
@@ -33,9 +33,9 @@ MOST_TAKERS = 20
 @reads_history
 def story(workload: str, form: str, limit: int, most_waits: int, history: str | None, whose: Scope) -> int:
     """Tell what happened to a workload and why, in order, who took its room, and what it would have taken."""
-    from tenure.cli.progress import busy  # noqa: PLC0415  loaded when it runs
-    from tenure.history.waits import waits_of  # noqa: PLC0415
-    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy  # noqa: PLC0415  loaded when it runs
+    from tenure.history.reading.waits import waits_of  # noqa: PLC0415
+    from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     name = recorded_name(workload if "/" in workload else f"default/{workload}", "NS/NAME")
     with opened(history, whose) as store:
@@ -60,7 +60,7 @@ def story(workload: str, form: str, limit: int, most_waits: int, history: str | 
 def _choose_cluster(store: HistoryStore, name: str, whose: Scope) -> None:
     """See the one cluster that had a workload of the name; its story may lead through several node pools."""
     from tenure.history.scope import names_of  # noqa: PLC0415  loaded when it runs
-    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+    from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     there = store.origins(name)
     if len({origin.cluster for origin in there}) > 1:
@@ -73,7 +73,7 @@ def _choose_cluster(store: HistoryStore, name: str, whose: Scope) -> None:
 def _in_hindsight(store: HistoryStore, name: str, wait: StoryWait) -> Story | None:
     """Play the cluster as it was when a wait began, and say why the workload waited; None where that is not known."""
     from tenure.explanation.explain import explain_workload  # noqa: PLC0415  loaded when it runs
-    from tenure.history.views import cluster_then  # noqa: PLC0415
+    from tenure.history.reading.views import cluster_then  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
     cluster = cluster_then(store, wait.since)
@@ -85,8 +85,8 @@ def _takers(
     store: HistoryStore, name: str, records: list[HistoryRecord], waits: list[StoryWait], last: int
 ) -> list[Taker]:
     """Give the workloads for which it was evicted, and those that had room while it waited for its first start."""
-    from tenure.history.lives import lives_around  # noqa: PLC0415  loaded when it runs
-    from tenure.history.takers import causes_of, takers_among  # noqa: PLC0415
+    from tenure.history.reading.lives import lives_around  # noqa: PLC0415  loaded when it runs
+    from tenure.history.reading.takers import causes_of, takers_among  # noqa: PLC0415
 
     causes = causes_of(records, name)
     if not waits and not causes:
@@ -103,7 +103,7 @@ def _print_json(
     told: dict[StoryWait, Story], last: int,
 ) -> None:  # fmt: skip
     from tenure.cli.story_text import taker_json, wait_json  # noqa: PLC0415
-    from tenure.history.story import story_json  # noqa: PLC0415  loaded when it runs
+    from tenure.history.reading.story import story_json  # noqa: PLC0415  loaded when it runs
 
     plain = story_json(name, records)
     plain["waits"] = [wait_json(wait, last, told.get(wait)) for wait in waits]
@@ -115,8 +115,8 @@ def _print_text(
     name: str, records: list[HistoryRecord], takers: list[Taker], told: dict[StoryWait, Story], last: int
 ) -> None:
     from tenure.cli.story_text import takers_text, wait_text  # noqa: PLC0415
-    from tenure.history.story import sentence, told_together  # noqa: PLC0415  loaded when it runs
-    from tenure.model.duration import format_time  # noqa: PLC0415
+    from tenure.history.reading.story import sentence, told_together  # noqa: PLC0415  loaded when it runs
+    from tenure.model.values.duration import format_time  # noqa: PLC0415
     from tenure.report.tables import TableColumn, table, terminal  # noqa: PLC0415
 
     where = terminal()

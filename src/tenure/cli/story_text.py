@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.explanation.explain import Story
-from tenure.history.takers import TAKER_WAYS, Taker
-from tenure.history.waits import StoryWait
-from tenure.model.duration import format_duration, format_time
-from tenure.model.resources import plain_amounts
+from tenure.history.reading.takers import TAKER_WAYS, Taker
+from tenure.history.reading.waits import StoryWait
+from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.resources import plain_amounts
 from tenure.report.tables import TableColumn, Terminal, table, wrap
 
 BULLET = "  - "

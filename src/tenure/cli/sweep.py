@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from tenure.cli.errors import DONE, INTERRUPTED
-from tenure.cli.queues_option import queues_option
-from tenure.cli.signals import end_as_interruption
-from tenure.cli.trace_options import trace_options
+from tenure.cli.input.queues_option import queues_option
+from tenure.cli.input.trace_options import trace_options
+from tenure.cli.terminal.errors import DONE, INTERRUPTED
+from tenure.cli.terminal.signals import end_as_interruption
 
 if TYPE_CHECKING:
-    from tenure.cli.simulation_input import SimulationOptions
+    from tenure.cli.input.simulation_input import SimulationOptions
     from tenure.report.sweep_page import SweepRow
     from tenure.simulator.sweep.points import SweepPoint
     from tenure.simulator.sweep.runners import SweepRunner
@@ -72,7 +72,7 @@ def sweep(  # noqa: PLR0913, PLR0917  one parameter for each option
     without pyarrow), and a journal (results.jsonl), by which the same command goes on where it was stopped and does
     nothing twice.
     """
-    from tenure.cli.inputs import duration_of  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.inputs import duration_of  # noqa: PLC0415  loaded when it runs
     from tenure.report.sweep_page import SweepRow  # noqa: PLC0415
     from tenure.simulator.sweep.carry_out import carry_out  # noqa: PLC0415
     from tenure.simulator.sweep.journal import SweepJournal  # noqa: PLC0415
@@ -97,7 +97,7 @@ def sweep(  # noqa: PLR0913, PLR0917  one parameter for each option
 
 def simulate_point(task: SweepTask) -> dict[str, Any]:
     """Simulate one point of a sweep and give its summary. It runs wherever the sweep says."""
-    from tenure.cli.simulation_input import prepare_input  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.input.simulation_input import prepare_input  # noqa: PLC0415  loaded when it runs
     from tenure.simulator.shaking import shake  # noqa: PLC0415
     from tenure.simulator.whole_run import run_whole, setup_of, summary_of  # noqa: PLC0415
 
@@ -145,7 +145,7 @@ def _points(
     given: dict[str, Any],
 ) -> list[SweepPoint]:  # fmt: skip
     """Give all points of the sweep; whatever would be wrong with any of them is told before the first is simulated."""
-    from tenure.cli.simulation_input import SimulationOptions  # noqa: PLC0415
+    from tenure.cli.input.simulation_input import SimulationOptions  # noqa: PLC0415
     from tenure.simulator.sweep.points import SweepPoint, combinations, key_of  # noqa: PLC0415
 
     sets = combinations(axes)
@@ -185,9 +185,9 @@ def _told(task: SweepTask, digests: dict[str, str]) -> Iterator[Any]:
 def _check(
     traces: Sequence[str], base: SimulationOptions, sets: Sequence[dict[str, str]], loads: Sequence[float | None]
 ) -> None:
-    from tenure.cli.simulation_input import prepare_input  # noqa: PLC0415
-    from tenure.model.override import apply_overrides  # noqa: PLC0415
-    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+    from tenure.cli.input.simulation_input import prepare_input  # noqa: PLC0415
+    from tenure.model.file.override import apply_overrides  # noqa: PLC0415
+    from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     problems: list[InputProblem] = []
     warnings: dict[str, None] = {}
@@ -216,7 +216,7 @@ def _names(traces: Sequence[str]) -> list[str]:
 
 
 def _folder(out: str) -> Path:
-    from tenure.model.problems import InputProblem, InvalidInputError  # noqa: PLC0415
+    from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -235,7 +235,7 @@ class _Progress:
     """A bar on the terminal: how many simulations are done, and how long the rest takes at this pace."""
 
     def __init__(self) -> None:
-        from tenure.cli.progress import ProgressLine  # noqa: PLC0415
+        from tenure.cli.terminal.progress import ProgressLine  # noqa: PLC0415
 
         self.line = ProgressLine()
         self.began = time.monotonic()
@@ -265,7 +265,7 @@ class _Progress:
 
 def _written(folder: Path, rows: Sequence[SweepRow]) -> list[str]:
     """Write the page and the columns; give the names of the files."""
-    from tenure.model.files import write_atomically  # noqa: PLC0415
+    from tenure.model.documents.files import write_atomically  # noqa: PLC0415
     from tenure.report.sweep_page import flat_rows, sweep_page  # noqa: PLC0415
     from tenure.simulator.traces.parquet import ParquetUnavailableError, to_parquet  # noqa: PLC0415
 
@@ -307,7 +307,7 @@ def _cast(columns: dict[str, list[Any]], types: dict[str, str]) -> dict[str, lis
 
 
 def _tell(rows: Sequence[SweepRow], files: list[str], form: str) -> None:
-    from tenure.model.problems import printable  # noqa: PLC0415
+    from tenure.model.values.problems import printable  # noqa: PLC0415
     from tenure.report.sweep_page import flat_rows, sweep_text  # noqa: PLC0415
     from tenure.report.tables import terminal  # noqa: PLC0415
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.errors import WRONG_INPUT
-from tenure.cli.policy_input import files_in, may_be_manifest
+from tenure.cli.input.policy_input import files_in, may_be_manifest
+from tenure.cli.terminal.errors import WRONG_INPUT
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.document import Document
-from tenure.model.load import Loaded, load_document
-from tenure.model.problems import InputProblem, InvalidInputError, printable
+from tenure.model.documents.document import Document
+from tenure.model.documents.source import read_documents
+from tenure.model.file.load import Loaded, load_document
 from tenure.model.settings import Settings
-from tenure.model.source import read_documents
+from tenure.model.values.problems import InputProblem, InvalidInputError, printable
 from tenure.model.yunikorn.convert import is_yunikorn, queues_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
     code is 1 if there are any. Warnings do not change it.
     """
     if schema:
-        from tenure.model.schema import json_schema  # noqa: PLC0415  only needed here
+        from tenure.model.file.schema import json_schema  # noqa: PLC0415  only needed here
 
         click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
         return 0
@@ -127,7 +127,7 @@ def _unsaved(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
 def _misstated(document: Document, cluster: Cluster) -> tuple[InputProblem, ...]:
     """Say which annotations cannot be read; a plan says so only once they would count."""
     from tenure.engine.expectation import problems_of  # noqa: PLC0415  the engine, which is not needed for other files
-    from tenure.model.report import ProblemReport  # noqa: PLC0415
+    from tenure.model.values.report import ProblemReport  # noqa: PLC0415
 
     queues = {queue.name: queue for queue in cluster.queues}
     report = ProblemReport()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.cli.live_cluster import ClusterAddress, cluster_options
+from tenure.cli.input.live_cluster import ClusterAddress, cluster_options
 
 if TYPE_CHECKING:
     from tenure.model.cluster import Cluster
@@ -35,10 +35,10 @@ def workloads(form: str, watch: bool, only: str | None, inside: str | None, wher
 
 def _rows(cluster: Cluster) -> list[dict[str, Any]]:
     from tenure.engine.reasons import why_pending  # noqa: PLC0415
-    from tenure.engine.reserved_start import NextPass  # noqa: PLC0415
+    from tenure.engine.serving.reserved_start import NextPass  # noqa: PLC0415
     from tenure.engine.snapshot import session_of  # noqa: PLC0415
     from tenure.fairness.current import Fairness  # noqa: PLC0415
-    from tenure.model.duration import format_duration  # noqa: PLC0415
+    from tenure.model.values.duration import format_duration  # noqa: PLC0415
     from tenure.model.workload import Phase  # noqa: PLC0415
 
     session = session_of(cluster)

@@ -14,8 +14,8 @@ from tenure.engine.expectation import NOT_BEFORE, WRITTEN, stated
 from tenure.engine.plan import Plan, PlanStep
 from tenure.model.cluster import Cluster
 from tenure.model.devices import DeviceClaim, DeviceInventory
-from tenure.model.duration import format_time
-from tenure.model.extended_resources import is_implied
+from tenure.model.manifests.extended_resources import is_implied
+from tenure.model.values.duration import format_time
 from tenure.model.workload import SAVING, Checkpoint, Nomination, Notice, Phase, Task, Workload
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.state.cost import lost_amounts
 from tenure.model.cluster import Eviction
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Workload

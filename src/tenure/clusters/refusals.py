@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from tenure.model.cluster import RefusedEviction
-from tenure.model.duration import format_time, parse_time
+from tenure.model.values.duration import format_time, parse_time
 
 REFUSED: Final = "EvictionRefused"
 """Reason of the event."""

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from tenure.engine.claimed_devices import DeviceTable
 from tenure.engine.devices.answers import TOO_MUCH
+from tenure.engine.devices.claimed_devices import DeviceTable
 from tenure.engine.devices.counts import LATER
 from tenure.engine.devices.search import DeviceSearchError, alternatives
-from tenure.engine.served_nodes import DeviceTerm
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
+from tenure.engine.devices.served_nodes import DeviceTerm
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
 from tenure.model.devices import DeviceRequest, ExactDevices
-from tenure.model.extended_resources import is_implied
+from tenure.model.manifests.extended_resources import is_implied
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

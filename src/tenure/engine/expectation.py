@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.model.duration import LAST_TIME, format_duration, format_time, parse_duration, parse_time
-from tenure.model.problems import shorten
 from tenure.model.queue import Queue
 from tenure.model.settings import Settings
+from tenure.model.values.duration import LAST_TIME, format_duration, format_time, parse_duration, parse_time
+from tenure.model.values.problems import shorten
 from tenure.model.workload import Workload
 
 PREFIXES = ("tenure.dev/", "kai.scheduler/", "volcano.sh/")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tenure.engine.claimed_devices import known_answers
 from tenure.engine.devices.answers import KnownAnswers
+from tenure.engine.devices.claimed_devices import known_answers
 from tenure.engine.plan import Plan
 from tenure.engine.run_times import RunTimes
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Phase, Task, Workload
 
 MOST_CHANGES: Final = 1_000_000

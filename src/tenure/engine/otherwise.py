@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tenure.model.node import Node
-from tenure.model.resources import GPU, MILLI
+from tenure.model.values.resources import GPU, MILLI
 
 Array = npt.NDArray[np.int64]
 NEVER = 1 << 62

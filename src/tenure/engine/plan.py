@@ -11,7 +11,7 @@ from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.requeued import RequeueOutcome
 from tenure.model.devices import DeviceAllocation
 from tenure.model.queue import QueueStatus
-from tenure.model.resources import GPU, MILLI, MILLI_GPU
+from tenure.model.values.resources import GPU, MILLI, MILLI_GPU
 
 EVICTING = ("evict", "notice")
 """Actions of steps that take something from a workload, at once or announced."""

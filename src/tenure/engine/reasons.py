@@ -14,21 +14,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from tenure.engine.classes import TaskClass
 from tenure.engine.device_reasons import missing_devices, tied_by_devices
-from tenure.engine.evictions import going
-from tenure.engine.labels import reached
-from tenure.engine.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
 from tenure.engine.plan import Reason
-from tenure.engine.reserved_start import NextPass
-from tenure.engine.session import Session
-from tenure.engine.shortage import shortage
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.room.labels import reached
+from tenure.engine.room.nodes import FREE_DEVICES, THEN, UNLIMITED, NodeTable
+from tenure.engine.serving.reserved_start import NextPass
+from tenure.engine.state.evictions import going
+from tenure.engine.state.session import Session
+from tenure.engine.state.shortage import shortage
+from tenure.engine.state.workloads import GATED, PENDING, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.engine.volume_reasons import tied_by_volumes
-from tenure.engine.workloads import GATED, PENDING, Demand, SubgroupState, TaskState, WorkloadState
-from tenure.model.duration import format_time
 from tenure.model.node import Node
-from tenure.model.readable import amount_with_unit, bare_quantity
-from tenure.model.resources import GPU
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import amount_with_unit, bare_quantity
+from tenure.model.values.resources import GPU
 from tenure.model.workload import TaskSpec
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -180,7 +180,7 @@ def _node_reasons(session: Session, workload: WorkloadState, step: Demand) -> li
 
 def _together(session: Session, workload: WorkloadState, step: Demand) -> list[Reason]:
     """Each part of it would fit: does all of it?"""
-    from tenure.engine.placement import Placer  # noqa: PLC0415  placement stands above reasons in this one place
+    from tenure.engine.serving.placement import Placer  # noqa: PLC0415  placement stands above reasons in this one place
 
     with session.scenario():
         fits = Placer(session).place(workload, step)

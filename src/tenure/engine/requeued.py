@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tenure.model.duration import format_duration, format_time
+from tenure.model.values.duration import format_duration, format_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import Final
 from tenure.engine.device_reasons import supply
 from tenure.engine.devices.answers import KnownAnswers
 from tenure.engine.run_times import RunTimes
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.model.cluster import Cluster
-from tenure.model.collector import collector_paused, count_as_old
-from tenure.model.device_uses import class_counts
-from tenure.model.extended_resources import OF_CLASS, served_by
+from tenure.model.documents.collector import collector_paused, count_as_old
+from tenure.model.manifests.device_uses import class_counts
+from tenure.model.manifests.extended_resources import OF_CLASS, served_by
 from tenure.model.node import Node
 
 MANY: Final = 1_000

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tenure.engine.labels import reached
-from tenure.engine.nodes import FREE_DEVICES
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
-from tenure.model.readable import amount_with_unit
-from tenure.model.resources import GPU
+from tenure.engine.room.labels import reached
+from tenure.engine.room.nodes import FREE_DEVICES
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
+from tenure.model.values.readable import amount_with_unit
+from tenure.model.values.resources import GPU
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
+from tenure.engine.serving.survival import survival
 from tenure.engine.snapshot import session_of
-from tenure.engine.survival import survival
 from tenure.explanation.idle_causes import idle_causes
 from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
 from tenure.explanation.safety import safety
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
-from tenure.model.duration import format_duration, format_time
-from tenure.model.problems import InputProblem, InvalidInputError, nearest
-from tenure.model.readable import weighted_hours
+from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
+from tenure.model.values.readable import weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
 from tenure.requeue.transactions import OF_QUEUES

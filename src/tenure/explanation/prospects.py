@@ -9,11 +9,11 @@ from functools import cached_property
 
 from tenure.actions.context import Context
 from tenure.cycle import Scheduler
-from tenure.engine.placement import may_move
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
+from tenure.engine.serving.placement import may_move
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Cause

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from tenure.engine.plan import Reason
 from tenure.engine.reasons import BESIDE_OTHERS
-from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.settings import Cause
+from tenure.model.values.readable import amount_with_unit, bare_quantity
 from tenure.model.workload import NODE_OWNERS, PREEMPTIBLE_BELOW, Phase, TaskSpec, Workload
 
 Numbers = dict[str, Any]

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from tenure.engine.plan import Reason
-from tenure.engine.queues import QueueTree
 from tenure.engine.quota_state import QuotaState
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.shortage import running_of_needed
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.queues import QueueTree
+from tenure.engine.state.session import Session
+from tenure.engine.state.shortage import running_of_needed
+from tenure.engine.state.workloads import WorkloadState
 from tenure.explanation.prospects import EvictionProspects
-from tenure.model.duration import format_time
 from tenure.model.modes import mode_of
-from tenure.model.readable import amount_with_unit, bare_quantity
 from tenure.model.settings import Cause, Settings
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import amount_with_unit, bare_quantity
 from tenure.shields.min_runtime import SHIELD as MIN_RUNTIME
 from tenure.shields.opt_out import spared_until
 from tenure.shields.policy import disabled

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import cached_property
 from operator import add, sub
 
-from tenure.engine.queues import Amount
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING, WorkloadState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING, WorkloadState
 from tenure.fairness.history import UsageHistory, accrue
 from tenure.fairness.shares import allocatable_share, fair_shares
 from tenure.fairness.tree import tree_of
 from tenure.model.queue import Queue, QueueStatus
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
 
 
 class Fairness:

@@ -16,13 +16,13 @@ from operator import sub
 
 import numpy as np
 
-from tenure.engine.allocation import held_back
-from tenure.engine.classes import TaskClass
-from tenure.engine.order import Key, queue_key
-from tenure.engine.queues import Amount
-from tenure.engine.session import Session
-from tenure.engine.waiting import Entry
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.serving.order import Key, queue_key
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.waiting import Entry
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 
 Waiting = tuple[int, WorkloadState, Entry]

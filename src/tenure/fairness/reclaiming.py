@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.queues import Amount, QueueTree
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.queues import Amount, QueueTree
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.model.readable import amount_with_unit, bare_quantity
+from tenure.model.values.readable import amount_with_unit, bare_quantity
 
 FAIR_SHARE, GUARANTEED, FULLNESS = "fair-share", "guaranteed", "relative-fullness"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.engine.estimate import estimated_starts
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.estimate import estimated_starts
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import Fairness
 
 MOST_WAITING: Final = 256

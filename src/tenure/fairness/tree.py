@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from tenure.model.queue import DEFAULT_QUEUE_PRIORITY, Queue
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
 
 UNLIMITED = 1 << 96
 """Stands for no maximum: more than any sum of amounts. Callers may use another large number."""

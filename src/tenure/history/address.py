@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
+from tenure.model.values.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 SERVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 

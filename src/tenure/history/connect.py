@@ -16,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 
 from tenure.history.address import file_of, is_server, shown, wrong_file
 from tenure.history.errors import HistoryError, UnwritableError, line_of_error, meaning_of
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.values.problems import InputProblem, InvalidInputError
 
 LOCKED_SECONDS: Final = 5.0
 """For so long a write waits for another process that writes the same file."""

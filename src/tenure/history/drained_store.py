@@ -12,7 +12,7 @@ from tenure.history.connect import place_of
 from tenure.history.errors import HistoryError
 from tenure.history.record import Draft, Origin
 from tenure.history.store import HistoryStore
-from tenure.model.problems import InvalidInputError
+from tenure.model.values.problems import InvalidInputError
 
 
 class DrainedStore:

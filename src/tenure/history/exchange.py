@@ -24,10 +24,10 @@ from tenure.history.query import EVERYTHING, Query
 from tenure.history.record import KEY_BYTES, KINDS, Draft, HistoryRecord, Origin, encode, key_of
 from tenure.history.shapes import EARLIEST, LATEST, wrong_field
 from tenure.history.store import IN_PARTS, HistoryStore, begin_of, set_begin
-from tenure.model.duration import format_time
-from tenure.model.encoding import check_narrow
-from tenure.model.files import part_of
-from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
+from tenure.model.documents.encoding import check_narrow
+from tenure.model.documents.files import part_of
+from tenure.model.values.duration import format_time
+from tenure.model.values.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 FORMATS: Final = ("parquet", "jsonl", "otlp")
 

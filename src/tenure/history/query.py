@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, and_, or_
 
 from tenure.history.record import HistoryRecord
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.values.problems import InputProblem, InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """One record of the history, and the fixed set of kinds.
 
 A record is never changed once it is written. Times are µs since the epoch (in a simulation: of its virtual time),
-amounts are integers in the units of `tenure.model.resources` with GPUs in milli-GPU, and sums over time are amount
-times µs.
+amounts are integers in the units of `tenure.model.values.resources` with GPUs in milli-GPU, and sums over time are
+amount times µs.
 
 ==================  ====================  ==============================================================================
 kind                ``value``             ``payload``
@@ -10,7 +10,8 @@ kind                ``value``             ``payload``
 origin              0                     ``nodes``: [[name, {resource: allocatable}]], ``queues``: [{…}], ``by``
 submitted           0                     ``priority``, ``tasks``, ``ask`` {resource: amount of all tasks}, ``expected``
                                           ``checkpoint`` {interval, lastAt, restart} (null: it says nothing of it),
-                                          ``preemptible``, ``grace``, ``notice`` and others: see `tenure.history.said`
+                                          ``preemptible``, ``grace``, ``notice`` and others: see
+                                          `tenure.history.writing.said`
 started             wait in µs            ``entitled``, ``tasks``: [[task, node, [device]]], ``again``: it was evicted
 placed              0                     ``tasks``: surplus and replacements, as above
 ended               ran for µs            ``state``: finished or dropped or gone, ``reason``

@@ -12,12 +12,12 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, and_, de
 
 from tenure.history.errors import HistoryError
 from tenure.history.months import month_end, month_start
+from tenure.history.reading.views import LIFE, present_at
 from tenure.history.record import KINDS, encode
 from tenure.history.rollup import HOUR
 from tenure.history.schema import MONTHS, SOURCES, USAGE, records_table
 from tenure.history.store import AT_ONCE, HistoryStore, begin_of, in_batches, months_of, note_changed, set_begin
-from tenure.history.views import LIFE, present_at
-from tenure.model.duration import DAY
+from tenure.model.values.duration import DAY
 
 KEPT: Final = 396 * DAY
 """Thirteen months, in µs: for so long records are kept where nothing else is said."""

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, select
 
 from tenure.history.record import Origin
 from tenure.history.schema import SOURCES, USAGE, records_table
-from tenure.model.problems import printable
+from tenure.model.values.problems import printable
 
 OPTION: Final = "tenure_scope"
 """The execution option of a connection that holds its scope."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tenure.model.expand import MAX_TASKS
+from tenure.model.file.expand import MAX_TASKS
 
 LATEST: Final = 253_402_300_799_000_000
 """The end of the year 9999, in µs since the epoch."""

@@ -22,7 +22,7 @@ from tenure.history.rollup import Rollup
 from tenure.history.schema import META, MONTHS, SOURCES, records_table
 from tenure.history.scope import EVERYTHING_THERE, NOTHING, OPTION, Scope, names_of, origins_seen, records_seen
 from tenure.history.usage_table import write_sums
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.values.problems import InputProblem, InvalidInputError
 
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""

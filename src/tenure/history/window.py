@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.model.duration import parse_duration, parse_time
+from tenure.model.values.duration import parse_duration, parse_time
 
 
 def instant(text: str, before: int) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from tenure.engine.labels import selects
+from tenure.engine.room.labels import selects
 from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound, RuleAccount
 from tenure.model.cluster import DisruptionBudget
-from tenure.model.cron import window_at
-from tenure.model.duration import format_duration
 from tenure.model.settings import BudgetRule
+from tenure.model.values.cron import window_at
+from tenure.model.values.duration import format_duration
 
 HUNDRED = 100
 

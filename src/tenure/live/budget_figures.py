@@ -7,7 +7,7 @@ from typing import Any
 from tenure.engine.snapshot import session_of
 from tenure.ledger.entries import RuleAccount
 from tenure.model.cluster import Cluster
-from tenure.model.duration import format_duration, format_time
+from tenure.model.values.duration import format_duration, format_time
 from tenure.shields.budget import BudgetShield
 
 Status = dict[str, Any]

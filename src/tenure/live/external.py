@@ -24,14 +24,14 @@ from tenure.clusters.kubernetes.write.actor import Actor
 from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan, PlanStep
-from tenure.engine.session import Session
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.session import Session
 from tenure.live.confirm import Confirmation
 from tenure.live.port import ObjectNote
 from tenure.model.cluster import Cluster
-from tenure.model.duration import format_time
 from tenure.model.modes import mode_of
 from tenure.model.settings import MINUTE, Settings
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Phase
 from tenure.rescheduler.memory import CAUSE, UNDER_WAY, MoveMemory
 from tenure.rescheduler.problem.external import external

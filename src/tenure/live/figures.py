@@ -17,11 +17,11 @@ from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.keys import DEFAULT_POOL
 from tenure.clusters.kubernetes.pool_status import as_part, part_of
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster, EvictionOutcome
-from tenure.model.duration import format_time
-from tenure.model.quantity import format_queue_quantity
+from tenure.model.values.duration import format_time
+from tenure.model.values.quantity import format_queue_quantity
 from tenure.model.workload import Phase, Workload
 from tenure.playthrough import QueueView, queue_views
 

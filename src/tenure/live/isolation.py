@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, TypeVar
 
 from tenure.model.cluster import Cluster
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 T = TypeVar("T")

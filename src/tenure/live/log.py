@@ -6,8 +6,8 @@ import json
 import logging
 from typing import IO, Any
 
-from tenure.model.duration import format_time
-from tenure.model.problems import printable
+from tenure.model.values.duration import format_time
+from tenure.model.values.problems import printable
 
 NAME = "tenure.scheduler"
 

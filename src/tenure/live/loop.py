@@ -12,10 +12,10 @@ from tenure.cycle import Scheduler
 from tenure.engine.kept_session import KeptSession
 from tenure.engine.plan import Plan, Reason
 from tenure.engine.reasons import why_pending
-from tenure.engine.reserved_start import NextPass
-from tenure.engine.session import Session
+from tenure.engine.serving.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
-from tenure.engine.workloads import PENDING, WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import PENDING, WorkloadState
 from tenure.fairness.current import Fairness
 from tenure.live.confirm import Confirmation
 from tenure.live.isolation import Fault, Isolation, Stage

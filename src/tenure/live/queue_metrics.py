@@ -7,14 +7,14 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import PlanStep
-from tenure.engine.session import Session
+from tenure.engine.state.cost import lost_amounts
+from tenure.engine.state.session import Session
 from tenure.live.tables import QUEUE_METRICS
 from tenure.model.amounts import UNITS
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.resources import CPU, GPU, MEMORY
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MEMORY
 from tenure.model.workload import Workload
 
 OTHER: Final = "other"

@@ -17,11 +17,9 @@ from tenure.clusters.kubernetes.keys import lease_name
 from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
 from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.clusters.record import BROKEN
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.history.record import Origin
 from tenure.history.retention import Retention
-from tenure.live.account import EvictionAccount
-from tenure.live.drain import MOST, HistoryDrain
 from tenure.live.external import ExternalRescheduler
 from tenure.live.figures import WRITTEN, Figures
 from tenure.live.isolation import Fault
@@ -29,13 +27,15 @@ from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
 from tenure.live.probes import Admits, Answer, Probes, plain
-from tenure.live.proof_inquiries import ProofInquiries
-from tenure.live.pruner import Pruner
-from tenure.live.recorded_cycle import recorded
-from tenure.live.recorder import LiveRecorder
-from tenure.live.recording import Recording
+from tenure.live.records.account import EvictionAccount
+from tenure.live.records.drain import MOST, HistoryDrain
+from tenure.live.records.proof_inquiries import ProofInquiries
+from tenure.live.records.pruner import Pruner
+from tenure.live.records.recorded_cycle import recorded
+from tenure.live.records.recorder import LiveRecorder
+from tenure.live.records.recording import Recording
 from tenure.live.tables import WARNINGS
-from tenure.model.collector import collector_seldom
+from tenure.model.documents.collector import collector_seldom
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
 

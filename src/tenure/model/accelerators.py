@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tenure.model.kinds import WILDCARD
-from tenure.model.resources import MILLI
+from tenure.model.fields.kinds import WILDCARD
+from tenure.model.values.resources import MILLI
 
 MIG_SLICES: Final = 7
 """Compute slices of a GPU that is divided by MIG: a profile says how many of them it has."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.model.device_resources import capacity_of, counted_beside
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import TaskSpec
 
 UNITS: dict[str, int] = {GPU: MILLI, CPU: 1000}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from tenure.model.containers import ListKind
 from tenure.model.devices import DeviceInventory
-from tenure.model.kinds import CountOrPercent, DurationKind
+from tenure.model.fields.containers import ListKind
+from tenure.model.fields.kinds import CountOrPercent, DurationKind
+from tenure.model.fields.vocabulary import Duration, FieldKey, NameText, Time, WeightedSeconds
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import Labels
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import PatientCause, Settings
-from tenure.model.vocabulary import Duration, FieldKey, NameText, Time, WeightedSeconds
+from tenure.model.values.resources import Labels
 from tenure.model.volumes import Storage, VolumeAttachment
 from tenure.model.workload import Workload
 

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Final
 
 from tenure.model.accelerators import gpu_part
-from tenure.model.kinds import WILDCARD
+from tenure.model.fields.kinds import WILDCARD
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI
 from tenure.model.settings import Settings
+from tenure.model.values.resources import GPU, MILLI
 from tenure.model.workload import TaskSpec
 
 _NVIDIA: Final = GPU.partition("/")[0] + "/"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
-from tenure.model.containers import NanoQuantityKind
-from tenure.model.kinds import IntegerKind
-from tenure.model.records import check_with
+from tenure.model.fields.containers import NanoQuantityKind
+from tenure.model.fields.kinds import IntegerKind
+from tenure.model.fields.records import check_with
+from tenure.model.fields.vocabulary import FieldKey, NameText, Time
 from tenure.model.selectors import NodeSelector
-from tenure.model.vocabulary import FieldKey, NameText, Time
 
 AllocationMode = Literal["ExactCount", "All"]
 Nano = Annotated[int, NanoQuantityKind()]

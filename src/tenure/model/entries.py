@@ -1,6 +1,6 @@
 """The entries of a cluster file as they are written, with what only files have: ``count``, ``replicas``, short forms.
 
-Each entry is read into the values that are there; `tenure.model.expand` makes nodes, workloads and tasks of them.
+Each entry is read into the values that are there; `tenure.model.file.expand` makes nodes, workloads and tasks of them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster, DisruptionBudget, Eviction, EvictionOutcome, FinishedRuns, Namespace
-from tenure.model.containers import ListKind, QuantityKind
 from tenure.model.devices import DeviceClaim, DeviceClass, DeviceSlice
-from tenure.model.kinds import ChoiceKind, IntegerKind, ValueKind
+from tenure.model.fields.containers import ListKind, QuantityKind
+from tenure.model.fields.kinds import ChoiceKind, IntegerKind, ValueKind
+from tenure.model.fields.records import RecordField, RecordKind, fields_of, kind_of, record_of
+from tenure.model.fields.vocabulary import Bytes, Count, Ordinal
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.records import RecordField, RecordKind, fields_of, kind_of, record_of
-from tenure.model.report import BAD, ProblemReport, Trail
-from tenure.model.resources import GPU
 from tenure.model.selectors import HostPort
 from tenure.model.settings import Settings
-from tenure.model.vocabulary import Bytes, Count, Ordinal
+from tenure.model.values.report import BAD, ProblemReport, Trail
+from tenure.model.values.resources import GPU
 from tenure.model.volumes import StorageCapacity, StorageClass, StorageDriver, Volume, VolumeAttachment, VolumeClaim
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 

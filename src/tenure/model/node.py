@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from tenure.model.resources import Labels
+from tenure.model.fields.vocabulary import Bytes, Duration, FieldKey, MilliAmounts, NameText, Time, WholeAmounts
 from tenure.model.selectors import Taint
-from tenure.model.vocabulary import Bytes, Duration, FieldKey, MilliAmounts, NameText, Time, WholeAmounts
+from tenure.model.values.resources import Labels
 from tenure.model.volumes import NodeDriver
 
 
@@ -15,7 +15,7 @@ from tenure.model.volumes import NodeDriver
 class Node:
     """A machine with allocatable resources.
 
-    ``allocatable`` is in the units of `tenure.model.resources` (GPUs whole), ``gpu_memory`` in bytes for each of
+    ``allocatable`` is in the units of `tenure.model.values.resources` (GPUs whole), ``gpu_memory`` in bytes for each of
     its GPUs, ``created_at`` in microseconds since the epoch, ``usage_for`` in microseconds; ``usage`` counts GPUs in
     milli-GPU. ``allocatable`` without
     ``pods`` means that the number of pods is not limited. ``outside``: it belongs to another node pool; nothing is

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tenure.model.fields.vocabulary import Duration, MilliAmounts, NameText, Priority, Time, Weight
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import MinRuntimeMode, PatienceRule, PatientCause
-from tenure.model.vocabulary import Duration, MilliAmounts, NameText, Priority, Time, Weight
 
 PreemptionPolicy = Literal["default", "fence", "disabled"]
 
@@ -41,10 +41,10 @@ class QueueStatus:
 class Queue:
     """A node of the queue tree; workloads live in leaf queues only.
 
-    Amounts are in the units of `tenure.model.resources`, GPUs in milli-GPU. A resource that is missing in ``max``
-    is unlimited, one missing in ``guaranteed`` is not guaranteed. Durations are in µs; ``None`` means unset, which
-    is not the same as 0. ``weight`` is a number, or a map by resource. ``namespace_selector`` says which namespaces of
-    a cluster may use it and the queues below it; unset: all.
+    Amounts are in the units of `tenure.model.values.resources`, GPUs in milli-GPU. A resource that is missing in
+    ``max`` is unlimited, one missing in ``guaranteed`` is not guaranteed. Durations are in µs; ``None`` means unset,
+    which is not the same as 0. ``weight`` is a number, or a map by resource. ``namespace_selector`` says which
+    namespaces of a cluster may use it and the queues below it; unset: all.
     """
 
     name: NameText

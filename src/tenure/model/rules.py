@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tenure.model.cron import parse_cron, parse_zone
-from tenure.model.records import check_with
+from tenure.model.fields.records import check_with
 from tenure.model.selectors import Requirement, Toleration, Topology
 from tenure.model.settings import BudgetRule, Objective, ReschedulerSettings, Settings
+from tenure.model.values.cron import parse_cron, parse_zone
 
 Message = tuple[str, str]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from tenure.model.containers import PairsKind
-from tenure.model.kinds import IntegerKind
-from tenure.model.resources import Pairs
-from tenure.model.vocabulary import Count, FieldKey, Wrapped
+from tenure.model.fields.containers import PairsKind
+from tenure.model.fields.kinds import IntegerKind
+from tenure.model.fields.vocabulary import Count, FieldKey, Wrapped
+from tenure.model.values.resources import Pairs
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

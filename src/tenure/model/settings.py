@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from tenure.model.containers import ListKind, MapKind, OneOrMap
-from tenure.model.kinds import ChoiceKind, CountOrPercent, NameKind, NumberKind
-from tenure.model.selectors import LabelSelector
-from tenure.model.vocabulary import (
+from tenure.model.fields.containers import ListKind, MapKind, OneOrMap
+from tenure.model.fields.kinds import ChoiceKind, CountOrPercent, NameKind, NumberKind
+from tenure.model.fields.vocabulary import (
     Count,
     Duration,
     FieldKey,
@@ -25,6 +24,7 @@ from tenure.model.vocabulary import (
     SignedDuration,
     Weight,
 )
+from tenure.model.selectors import LabelSelector
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
-from tenure.model.resources import Labels
+from tenure.model.fields.vocabulary import Bytes, FieldKey, NameText, Ordinal, Wrapped
 from tenure.model.selectors import LabelSelector, NodeSelector
-from tenure.model.vocabulary import Bytes, FieldKey, NameText, Ordinal, Wrapped
+from tenure.model.values.resources import Labels
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 VolumeMode = Literal["Filesystem", "Block"]

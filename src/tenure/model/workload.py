@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from tenure.model.containers import AmountsKind, PairsKind
 from tenure.model.devices import DeviceUse, ExtendedRequest
-from tenure.model.kinds import ConstantKind
-from tenure.model.mounts import ClaimMount
-from tenure.model.resources import Amounts, Labels, Pairs
-from tenure.model.selectors import Affinity, HostPort, NodeSelector, SpreadConstraint, Toleration, Topology
-from tenure.model.vocabulary import (
+from tenure.model.fields.containers import AmountsKind, PairsKind
+from tenure.model.fields.kinds import ConstantKind
+from tenure.model.fields.vocabulary import (
     Count,
     Duration,
     FieldKey,
@@ -23,6 +20,9 @@ from tenure.model.vocabulary import (
     SignedDuration,
     Time,
 )
+from tenure.model.mounts import ClaimMount
+from tenure.model.selectors import Affinity, HostPort, NodeSelector, SpreadConstraint, Toleration, Topology
+from tenure.model.values.resources import Amounts, Labels, Pairs
 
 PREEMPTIBLE_BELOW = 100
 """A workload of lower priority is preemptible unless it says otherwise."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.shields.min_runtime import any_minimum, clock, resolve
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 
 
 class ExpectedEnds:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tenure.engine import expectation
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.nominators.contract import (
     NominationContext,
     NominationSkip,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.engine.nodes import NodeTable
-from tenure.engine.workloads import TaskState
-from tenure.model.resources import GPU
+from tenure.engine.room.nodes import NodeTable
+from tenure.engine.state.workloads import TaskState
 from tenure.model.settings import IdleSettings
+from tenure.model.values.resources import GPU
 from tenure.nominators.contract import (
     NominationContext,
     NominationSkip,

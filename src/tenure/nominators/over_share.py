@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.nominators.contract import (
     NominationContext,
     NominationSkip,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import cast
 
-from tenure.engine.nominations import TaskNomination, bound_together, nominated_tasks, renew, withdraw
-from tenure.engine.notices import recall
-from tenure.engine.placement import Placer
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
+from tenure.engine.serving.nominations import TaskNomination, bound_together, nominated_tasks, renew, withdraw
+from tenure.engine.serving.placement import Placer
+from tenure.engine.state.notices import recall
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from tenure.engine.allocation import serve
-from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.serving.allocation import serve
+from tenure.engine.state.evictions import evict
+from tenure.engine.state.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.engine.cost import MICRO
-from tenure.engine.nominations import nominated_tasks
-from tenure.engine.notices import announce, expire, over, stand
-from tenure.engine.placement import Placer
 from tenure.engine.plan import PlanStep
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING, TaskState, WorkloadState
+from tenure.engine.serving.nominations import nominated_tasks
+from tenure.engine.serving.placement import Placer
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.notices import announce, expire, over, stand
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import mode_of
-from tenure.model.readable import weighted_hours
+from tenure.model.values.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tenure.engine.queues import QueueTree
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.queues import QueueTree
+from tenure.engine.state.workloads import TaskState
 from tenure.fairness.tree import whole_unit
 from tenure.quota.candidates import Tier, tier_of
 from tenure.victims.rules.pieces import Piece

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tenure.engine.quota_state import QuotaBlocker
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.choose import QuotaChoice
 from tenure.quota.problem import QuotaSelection

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 
-from tenure.engine.queues import Amount
+from tenure.engine.state.queues import Amount
 from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import NO_QUEUE, Binding, Key, Levels, QuotaProblem, ordered

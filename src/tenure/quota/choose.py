@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.workloads import TaskState
 from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
 from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of

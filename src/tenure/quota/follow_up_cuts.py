@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.victims.rules.pieces import Piece
 
 Follow = Callable[[Sequence[TaskState]], Sequence["FollowUpCut"]]

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tenure.engine.queues import Amount, QueueTree
-from tenure.engine.weights import resource_weights
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.queues import Amount, QueueTree
+from tenure.engine.state.weights import resource_weights
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
 from tenure.quota.candidates import QuotaCandidates

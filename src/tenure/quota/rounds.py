@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tenure.engine.cost import MICRO
-from tenure.engine.evictions import evict_all
-from tenure.engine.nominations import withdraw
 from tenure.engine.plan import Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
-from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.duration import format_time
+from tenure.engine.serving.nominations import withdraw
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.evictions import evict_all
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.queue import QueueStatus, QuotaStatus
-from tenure.model.readable import amount_with_unit, bare_quantity
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import amount_with_unit, bare_quantity
 from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.candidates import QuotaCandidates

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from operator import add
 
-from tenure.engine.queues import Amount
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING, TaskState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING, TaskState
 
 
 class TerminatingUsage:

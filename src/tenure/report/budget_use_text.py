@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tenure.history.budget_use import BudgetUse
+from tenure.history.reading.budget_use import BudgetUse
 from tenure.ledger.fullest import FullestWindow
-from tenure.model.duration import format_duration, format_time
 from tenure.model.settings import BudgetRule
+from tenure.model.values.duration import format_duration, format_time
 from tenure.report.words import percent, resource_label
 
 BUDGET_HEADS: Final = ("budget", "bounds", "evicted tasks", "used at most", "at")

@@ -8,11 +8,11 @@ from html import escape
 from typing import Any
 
 from tenure.model.cluster import Cluster
-from tenure.report.busiest import busiest
-from tenure.report.charts import use_plot
-from tenure.report.gantt import gantt
-from tenure.report.plot import WIDTH, Plot, num
-from tenure.report.series import SimulationSeries
+from tenure.report.drawing.busiest import busiest
+from tenure.report.drawing.charts import use_plot
+from tenure.report.drawing.gantt import gantt
+from tenure.report.drawing.plot import WIDTH, Plot, num
+from tenure.report.drawing.series import SimulationSeries
 from tenure.report.theme import DARK, LIGHT, SANS, classes, sheet, variables
 from tenure.report.words import duration, number, percent, resource_label
 from tenure.simulator.outcomes import Outcomes

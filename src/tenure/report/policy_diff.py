@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from tenure.engine.plan import Pending
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
+from tenure.model.fields.records import RecordKind, fields_of, record_of
 from tenure.model.queue import Queue
-from tenure.model.records import RecordKind, fields_of, record_of
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU, plain_amounts
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU, plain_amounts
 from tenure.model.workload import Phase
 from tenure.playthrough import PlayThrough
 from tenure.report.tables import TableColumn, Terminal, table, wrap

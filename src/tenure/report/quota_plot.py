@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from tenure.model.duration import parse_time
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
-from tenure.report.figure import figure
+from tenure.model.values.duration import parse_time
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.plot import WIDTH, Plot, PlotNote, grid, line, num, rect, titled
+from tenure.report.drawing.scales import Tick, nice_step, time_ticks, top_of
 from tenure.report.page import section
-from tenure.report.plot import WIDTH, Plot, PlotNote, grid, line, num, rect, titled
-from tenure.report.scales import Tick, nice_step, time_ticks, top_of
 from tenure.report.words import SECOND, amount, byte_size, count, duration, resource_label, short_number
 from tenure.telemetry.quota_history import QuotaPoint, QuotaTrack
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tenure.model.cluster import Cluster
-from tenure.report.busiest import busiest
-from tenure.report.charts import (
+from tenure.report.drawing.busiest import busiest
+from tenure.report.drawing.charts import (
     evictions_plot,
     slowdown_plot,
     use_plot,
@@ -20,10 +20,10 @@ from tenure.report.charts import (
     wait_plot,
     waiting_plot,
 )
-from tenure.report.figure import figure
-from tenure.report.gantt import caption, gantt
+from tenure.report.drawing.figure import figure
+from tenure.report.drawing.gantt import caption, gantt
+from tenure.report.drawing.series import Floats, SimulationSeries
 from tenure.report.page import Cell, Tile, details, html_table, listed, page, section, tiles
-from tenure.report.series import Floats, SimulationSeries
 from tenure.report.words import NOTHING, count, duration, number, percent, resource_hours, resource_label
 from tenure.simulator.checks.findings import Violations
 from tenure.simulator.metrics import TAU_S, slowdowns

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tenure.history.statement import Statement, StatementRow, Sums
+from tenure.history.reading.statement import Statement, StatementRow, Sums
 from tenure.model.amounts import UNITS
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 from tenure.report.budget_use_text import budget_json
 from tenure.report.words import seconds_unit
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tenure.history.statement import Statement, StatementRow, Sums
+from tenure.history.reading.statement import Statement, StatementRow, Sums
 from tenure.model.amounts import UNITS
-from tenure.model.duration import format_time
-from tenure.model.resources import CPU, GPU
+from tenure.model.values.duration import format_time
+from tenure.model.values.resources import CPU, GPU
 from tenure.report.budget_use_text import BUDGET_HEADS, budget_rows
 from tenure.report.page import Cell, Tile, html_table, page, section, tiles
 from tenure.report.statement_json import MICRO, money, wait_figures

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from tenure.model.duration import parse_duration
-from tenure.model.resources import CPU, GPU
-from tenure.report.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
-from tenure.report.figure import figure
+from tenure.model.values.duration import parse_duration
+from tenure.model.values.resources import CPU, GPU
+from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
+from tenure.report.drawing.figure import figure
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.tables import TableColumn, Terminal, table
 from tenure.report.words import HOUR, NOTHING, count

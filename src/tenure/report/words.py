@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU
 
 NOTHING = "—"
 """Stands where there is no value."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
 from tenure.engine.plan import Refused
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import PlacedThisCycle, RequeueCandidate
 from tenure.requeue.commit import RequeueCommits

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from tenure.engine.queues import Amount
 from tenure.engine.requeued import Nominated
-from tenure.engine.session import Session
-from tenure.engine.workloads import START, Demand, TaskState, WorkloadState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import START, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import NominatorFindings
 from tenure.requeue.rules import asks_anew

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenure.engine import expectation
-from tenure.engine.allocation import serve
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
-from tenure.engine.workloads import WorkloadState
-from tenure.model.readable import weighted_hours
+from tenure.engine.serving.allocation import serve
+from tenure.engine.state.workloads import WorkloadState
+from tenure.model.values.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, gone_for_now

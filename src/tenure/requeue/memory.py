@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.nominators.expected_ends import ExpectedEnds
 from tenure.nominators.registry import Registry
 from tenure.requeue.pending_index import PendingIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.memory import SearchPosition

@@ -10,10 +10,10 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.engine.order import QueueOrder
-from tenure.engine.session import Session
-from tenure.engine.waiting import Entry
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.serving.order import QueueOrder
+from tenure.engine.state.session import Session
+from tenure.engine.state.waiting import Entry
+from tenure.engine.state.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.shields.delay import delay
 from tenure.victims.bounds.room_demand import RoomDemand

@@ -11,9 +11,9 @@ from math import inf
 
 import numpy as np
 
-from tenure.engine.nodes import Ints
-from tenure.engine.order import Key, queue_key
-from tenure.engine.session import Session
+from tenure.engine.room.nodes import Ints
+from tenure.engine.serving.order import Key, queue_key
+from tenure.engine.state.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import CandidateKind, RequeueCandidate
 from tenure.requeue.pending_index import ContenderClass

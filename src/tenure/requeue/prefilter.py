@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.pending_index import ContenderClass, in_order

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tenure.engine.plan import Reason
 from tenure.engine.requeued import RequeueOutcome
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.shields.patience import waits_since
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.nodes import Ints
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
+from tenure.engine.room.nodes import Ints
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.victims.bounds.room_demand import RoomDemand
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tenure.engine.order import queue_key
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
+from tenure.engine.serving.order import queue_key
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed, ReclaimRules
-from tenure.model.duration import format_time
 from tenure.model.settings import Cause
+from tenure.model.values.duration import format_time
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.aftermath.asked import overdue

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
-from tenure.engine.waiting import anything_waits
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.waiting import anything_waits
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.requeue.attempts import RequeueAttempts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.engine.cost import MICRO
-from tenure.model.readable import weighted_hours
+from tenure.engine.state.cost import MICRO
+from tenure.model.values.readable import weighted_hours
 from tenure.rescheduler.milp.cover_bounds import NEVER
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenure.engine.allocation import serve
-from tenure.engine.evictions import evict
 from tenure.engine.refusal import Refusal
-from tenure.engine.reserved_start import RESERVED, ReservedStart, reserved_start
-from tenure.engine.workloads import TaskState, WorkloadState
-from tenure.model.resources import MILLI
+from tenure.engine.serving.allocation import serve
+from tenure.engine.serving.reserved_start import RESERVED, ReservedStart, reserved_start
+from tenure.engine.state.evictions import evict
+from tenure.engine.state.workloads import TaskState, WorkloadState
+from tenure.model.values.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
-from tenure.model.readable import weighted_hours
+from tenure.engine.state.workloads import RUNNING, TaskState, WorkloadState
+from tenure.model.values.readable import weighted_hours
 from tenure.model.workload import DEFAULT_GRACE_PERIOD
 from tenure.rescheduler.certificate import in_plan
 from tenure.rescheduler.enact import enact

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MoveAnswer, MoveBound
 from tenure.shields.opt_out import SHIELD, spared

@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tenure.engine.nodes import NodeTable
 from tenure.engine.plan import EVICTING, Plan
-from tenure.engine.session import Session
+from tenure.engine.room.nodes import NodeTable
+from tenure.engine.state.session import Session
 from tenure.model.settings import Cause
 
 if TYPE_CHECKING:

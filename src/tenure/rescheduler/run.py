@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.memory import MoveMemory
 from tenure.rescheduler.triggers import background, drain, hot_nodes, new_nodes, pending

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from tenure.engine.cost import MICRO
 from tenure.engine.memo import Memo
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.model.cluster import EvictionOutcome
-from tenure.model.duration import format_duration, format_time
-from tenure.model.readable import weighted_hours
 from tenure.model.settings import PATIENT_CAUSES, Cause, PatientCause
+from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.readable import weighted_hours
 
 
 class ClosedAccount(NamedTuple):

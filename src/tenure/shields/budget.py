@@ -7,10 +7,10 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from tenure.engine.cost import SECOND, destroyed, interval_of, lost_time, lost_unit
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
+from tenure.engine.state.cost import SECOND, destroyed, interval_of, lost_time, lost_unit
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import BOUND, FAILED, GATED, PENDING, RUNNING, SUCCEEDED, TaskState, WorkloadState
 from tenure.ledger.entries import BUDGET, Charge, EvictionRequest, LedgerPod, LinearBound
 from tenure.ledger.ledger import Ledger
 from tenure.model.cluster import Eviction

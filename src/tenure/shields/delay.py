@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
-from tenure.model.duration import format_duration, format_time
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
+from tenure.model.values.duration import format_duration, format_time
 from tenure.model.workload import NEVER
 
 SHIELD = "preemption-delay"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop
 
-from tenure.engine.waiting import Entry
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.waiting import Entry
+from tenure.engine.state.workloads import WorkloadState
 from tenure.shields.patience import waits_since
 
 

@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tenure.engine.cost import MICRO, in_small_units, lost_amounts
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.cost import MICRO, in_small_units, lost_amounts
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.ledger.entries import Charge
 from tenure.model.amounts import weighted
 from tenure.model.cluster import DEFAULT_QUEUE, Eviction
-from tenure.model.duration import format_duration, format_time
-from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
+from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.readable import weighted_hours
 from tenure.model.workload import Workload
 from tenure.shields.repeated import BOUNDED, is_owed, owed_from
 

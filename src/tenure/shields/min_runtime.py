@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.queues import QueueTree
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import RUNNING, TaskState, WorkloadState
-from tenure.model.duration import format_duration, format_time
+from tenure.engine.state.queues import QueueTree
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import RUNNING, TaskState, WorkloadState
 from tenure.model.settings import Cause, MinRuntimeMode, Settings
+from tenure.model.values.duration import format_duration, format_time
 
 SHIELD = "min-runtime"
 

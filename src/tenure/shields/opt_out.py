@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import GROW, TaskState, WorkloadState
-from tenure.model.duration import parse_duration
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import GROW, TaskState, WorkloadState
 from tenure.model.opt_out import opt_out_of
 from tenure.model.settings import Cause
+from tenure.model.values.duration import parse_duration
 from tenure.model.workload import DO_NOT_DISRUPT, OPT_OUT, PREFER_NO_EVICTION, SAFE_TO_EVICT, SPARING
 
 ORIGINATOR = "originator"

@@ -13,14 +13,14 @@ from math import ceil, inf
 from operator import mul
 from typing import Final, NamedTuple, Protocol
 
-from tenure.engine.cost import MICRO, SECOND, UNITS, interval_of, saved_at
 from tenure.engine.plan import Reason
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.cost import MICRO, SECOND, UNITS, interval_of, saved_at
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.start_estimates import StartEstimates
-from tenure.model.duration import DAY, format_time
-from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause, PatienceRule
+from tenure.model.values.duration import DAY, format_time
+from tenure.model.values.readable import weighted_hours
 from tenure.shields.breaker import Breaker, LosingCause, brings_guaranteed, told
 from tenure.shields.price import any_price, floor_until
 

@@ -21,8 +21,8 @@ from copy import copy
 from typing import Any
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.installed import entry_points
 from tenure.model.settings import Cause
 from tenure.shields.budget import BudgetShield

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenure.engine.queues import QueueTree
 from tenure.engine.refusal import Refusal
+from tenure.engine.state.queues import QueueTree
 
 FENCE, DISABLED = "fence", "disabled"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.model.workload import NODE_OWNERS
 
 SHIELD = "preemptibility"

@@ -1,7 +1,7 @@
 """The price of an eviction: what victims are compared by.
 
-It is what the eviction destroys (`tenure.engine.cost`). Where ``minRuntime.mode`` is ``price``, a workload that has not
-run for its minimum runtime is as dear as if it lost all of that; and each earlier eviction makes it dearer by
+It is what the eviction destroys (`tenure.engine.state.cost`). Where ``minRuntime.mode`` is ``price``, a workload that
+has not run for its minimum runtime is as dear as if it lost all of that; and each earlier eviction makes it dearer by
 ``worth.repeatFactor`` times as much. A price belongs to the victim: it does not depend on the contender.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.cost import MICRO, SECOND, cost_of_all, rate
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.cost import MICRO, SECOND, cost_of_all, rate
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.shields.min_runtime import clock, priced_runtime
 
 

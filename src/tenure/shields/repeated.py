@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.engine.cost import SECOND
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
-from tenure.model.duration import format_time
+from tenure.engine.state.cost import SECOND
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.model.settings import PATIENT_CAUSES, Cause
+from tenure.model.values.duration import format_time
 from tenure.shields.patience import is_entitled, longest_of, rule_for, waits_since
 
 SHIELD: Final = "evicted-often"

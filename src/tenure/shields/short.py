@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 
 SHIELD: Final = "below-core"
 

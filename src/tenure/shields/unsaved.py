@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tenure.engine.journal import Journal
-from tenure.engine.queues import QueueTree
-from tenure.engine.session import Session
+from tenure.engine.state.queues import QueueTree
+from tenure.engine.state.session import Session
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
 from tenure.model.settings import Settings
 from tenure.model.workload import Workload

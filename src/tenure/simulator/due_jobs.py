@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI
+from tenure.model.values.resources import GPU, MILLI
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EventLog
 
 

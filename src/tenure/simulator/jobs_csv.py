@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.files import write_atomically
+from tenure.model.documents.files import write_atomically
 from tenure.simulator.outcomes import Outcomes
 from tenure.simulator.traces.numbers import seconds_text
 

@@ -55,7 +55,7 @@ import numpy.typing as npt
 
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MILLI
+from tenure.model.values.resources import CPU, GPU, MILLI
 from tenure.simulator.checks.capacity import amounts_counted, capacity_counted
 from tenure.simulator.checks.columns import Ints, Mask, demand
 from tenure.simulator.log import DROP, NOTICE, WITHDRAW

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
-from tenure.engine import lifecycle
-from tenure.engine.evictions import depart
 from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.serving.survival import user_of
 from tenure.engine.snapshot import session_of
-from tenure.engine.survival import user_of
-from tenure.engine.workloads import TaskState
+from tenure.engine.state import lifecycle
+from tenure.engine.state.evictions import depart
+from tenure.engine.state.workloads import TaskState
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster
-from tenure.model.collector import collector_seldom
+from tenure.model.documents.collector import collector_seldom
 from tenure.model.queue import Queue
 from tenure.model.workload import SAVING, Notice, Phase, Workload
 from tenure.simulator.account import RunningAccount

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tenure.model.cluster import Cluster
-from tenure.model.dump import settings_to_plain
-from tenure.model.extended_resources import served_by
+from tenure.model.file.dump import settings_to_plain
+from tenure.model.manifests.extended_resources import served_by
 from tenure.simulator.checker import Violations, check
 from tenure.simulator.metrics import summarize
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes, outcomes_of

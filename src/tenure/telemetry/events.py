@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.quota_state import QuotaBlocker, QuotaState
 from tenure.engine.reasons import unsupported
-from tenure.engine.session import Session
-from tenure.engine.workloads import PENDING
-from tenure.model.duration import format_time
-from tenure.model.readable import amount_with_unit, weighted_hours
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import PENDING
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import amount_with_unit, weighted_hours
 from tenure.shields.unsaved import SHIELDED
 from tenure.telemetry.samples import exhausted, unknown_starts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tenure.engine.plan import Plan
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.quota.arming import delays
 from tenure.quota.usage import TerminatingUsage, used
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tenure.engine.plan import Plan, PlanStep
-from tenure.engine.session import Session
+from tenure.engine.state.session import Session
 from tenure.model.cluster import EvictionOutcome
 from tenure.model.settings import CAUSES
 from tenure.telemetry.tables import METRICS, OTHER, PLUGINS

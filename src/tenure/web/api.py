@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tenure.model.duration import format_time
-from tenure.model.resources import plain_amounts
+from tenure.model.values.duration import format_time
+from tenure.model.values.resources import plain_amounts
 from tenure.web import pages, views
-from tenure.web.asked import AskedError, RequestParameters
+from tenure.web.access.asked import AskedError, RequestParameters
 from tenure.web.views.look import MOST_PER_PAGE, Looked, moment
 from tenure.web.views.plans import narrowed
 

@@ -25,19 +25,19 @@ from starlette.types import Scope
 from tenure.history.errors import HistoryError
 from tenure.report.theme import style_sheet
 from tenure.web import api, pages
-from tenure.web.asked import AskedError, RequestParameters, no_repeats
+from tenure.web.access.asked import AskedError, RequestParameters, no_repeats
+from tenure.web.access.guard import HEADERS, LOOPBACK, Guard
+from tenure.web.access.put_off import PutOffError
+from tenure.web.access.viewer import EVERYTHING, Viewer
 from tenure.web.at_once import FinishedFirst
 from tenure.web.changes import ChangeWatch
 from tenure.web.console import Console
 from tenure.web.finished import FinishedAnswer, FinishedAnswers, finished
-from tenure.web.guard import HEADERS, LOOPBACK, Guard
 from tenure.web.openapi import document
-from tenure.web.player import BusyError, WrongError
-from tenure.web.put_off import PutOffError
-from tenure.web.turns import Turns
-from tenure.web.viewer import EVERYTHING, Viewer
+from tenure.web.playing.player import BusyError, WrongError
+from tenure.web.playing.turns import Turns
+from tenure.web.playing.whatif import CHANGES, canonical
 from tenure.web.views.look import Looked, moment
-from tenure.web.whatif import CHANGES, canonical
 from tenure.web.words import address
 
 STATIC: Final = Path(__file__).parent / "static"

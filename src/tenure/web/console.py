@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from tenure.model.cluster import Cluster
 from tenure.web.heap import share_one_heap
-from tenure.web.picture import Picture
-from tenure.web.player import MOST_WAITING, BusyError, FailedError, Player
-from tenure.web.source import ConsoleSource
+from tenure.web.playing.player import MOST_WAITING, BusyError, FailedError, Player
+from tenure.web.sources.picture import Picture
+from tenure.web.sources.source import ConsoleSource
 
 KEPT: Final = 64
 """Answers that are kept."""

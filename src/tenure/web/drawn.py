@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.report.theme import COLOR_COUNT
-from tenure.web.picture import Picture
+from tenure.web.sources.picture import Picture
 from tenure.web.views.look import Plain, milli
 from tenure.web.words import bare
 

@@ -23,14 +23,14 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
+from tenure.web.access.put_off import UNAVAILABLE, PutOffError
+from tenure.web.access.rights import Rights, User
+from tenure.web.access.senders import Sender, WrongTokens, sender_of
+from tenure.web.access.viewer import EVERYTHING, Viewer
 from tenure.web.app import STREAM, ConsoleApp
-from tenure.web.player import BusyError
-from tenure.web.put_off import UNAVAILABLE, PutOffError
-from tenure.web.rights import Rights, User
-from tenure.web.senders import Sender, WrongTokens, sender_of
-from tenure.web.source import ConsoleSource
-from tenure.web.turns import Turns
-from tenure.web.viewer import EVERYTHING, Viewer
+from tenure.web.playing.player import BusyError
+from tenure.web.playing.turns import Turns
+from tenure.web.sources.source import ConsoleSource
 
 COOKIE: Final = "tenure-session"
 SESSION_SECONDS: Final = 8 * 3600.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any, Final
 
-from tenure.web.picture import STATES
-from tenure.web.source import HOW, PAID, SORTS
+from tenure.web.sources.picture import STATES
+from tenure.web.sources.source import HOW, PAID, SORTS
 from tenure.web.views.look import MOST_PER_PAGE
 from tenure.web.views.nodes import NODE_SORTS, NODE_STATES
 from tenure.web.views.workloads import WORKLOAD_SORTS

@@ -9,20 +9,20 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tenure.history.takers import TAKER_WAYS
-from tenure.model.resources import CPU, GPU
-from tenure.report.plan_rows import headline, move_aim, move_sentence
+from tenure.history.reading.takers import TAKER_WAYS
+from tenure.model.values.resources import CPU, GPU
+from tenure.report.plans.plan_rows import headline, move_aim, move_sentence
 from tenure.web import views
-from tenure.web.asked import RequestParameters
+from tenure.web.access.asked import RequestParameters
 from tenure.web.drawn import bars, colors_of, difference, drawn_waves, stack, utilization
-from tenure.web.picture import STATES, WAITING, shown_resources
-from tenure.web.player import WrongError
-from tenure.web.source import HOW, PAID, SORTS, EvictionQuery
+from tenure.web.playing.player import WrongError
+from tenure.web.playing.whatif import Change, changes_of
+from tenure.web.sources.picture import STATES, WAITING, shown_resources
+from tenure.web.sources.source import HOW, PAID, SORTS, EvictionQuery
 from tenure.web.views.look import MOST_PER_PAGE, Looked, moment
 from tenure.web.views.nodes import NODE_SORTS, NODE_STATES, NodeQuery
 from tenure.web.views.plans import narrowed
 from tenure.web.views.workloads import WORKLOAD_SORTS, WorkloadQuery
-from tenure.web.whatif import Change, changes_of
 from tenure.web.words import FILTERS
 
 HERE: Final = Path(__file__).parent

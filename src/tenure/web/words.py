@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from tenure.model.readable import weighted_hours
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI_GPU
+from tenure.model.values.readable import weighted_hours
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI_GPU
 from tenure.report.words import NOTHING, amount, bare_amount, duration, gpu_milli, number, resource_label
-from tenure.web.viewer import ANOTHER
+from tenure.web.access.viewer import ANOTHER
 
 
 def held_text(held: Mapping[str, int] | None, most: int = 4) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tenure.model.duration import parse_time
 from tenure.model.entries import API_VERSION, API_VERSIONS
+from tenure.model.values.duration import parse_time
 
 POD_GROUP_LABEL = "tenure.dev/pod-group"
 POOL_LABEL = "tenure.dev/node-pool"

@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from tenure.clusters.kubernetes.decoding import decode
-from tenure.model.duration import parse_duration, parse_time
-from tenure.model.problems import printable, shorten
-from tenure.model.quantity import parse_queue_quantity
-from tenure.model.resources import GPU
+from tenure.model.values.duration import parse_duration, parse_time
+from tenure.model.values.problems import printable, shorten
+from tenure.model.values.quantity import parse_queue_quantity
+from tenure.model.values.resources import GPU
 
 T = TypeVar("T")
 

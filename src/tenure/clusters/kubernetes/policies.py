@@ -13,21 +13,21 @@ from functools import cache
 from typing import Any, Final
 
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES, custom_resource_definitions, spec_record
-from tenure.model.check_disruption import check_disruption
-from tenure.model.check_queues import check_queues
+from tenure.model.checks.disruption import check_disruption
+from tenure.model.checks.findings import ClusterFinding
+from tenure.model.checks.queues import check_queues
 from tenure.model.cluster import Cluster
-from tenure.model.document import Document, problems_of
+from tenure.model.documents.document import Document, problems_of
 from tenure.model.entries import CLUSTER_KIND, SETTINGS_KIND
-from tenure.model.findings import ClusterFinding
-from tenure.model.kinds import NameKind, describe
-from tenure.model.load import Loaded, load_document
+from tenure.model.fields.kinds import NameKind, describe
+from tenure.model.fields.records import check_value
+from tenure.model.file.load import Loaded, load_document
+from tenure.model.manifests.workload_kind import WorkloadKind
 from tenure.model.policy import Policy, policy_of
-from tenure.model.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.queue import Queue
-from tenure.model.records import check_value
-from tenure.model.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.settings import BudgetRule, Settings
-from tenure.model.workload_kind import WorkloadKind
+from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
+from tenure.model.values.report import BAD, Path, ProblemReport, Trail, trail_of, unroll
 from tenure.model.yunikorn.convert import YuniKornQueues
 
 _OWN: Final = tuple(resource.kind for resource in RESOURCES)
@@ -246,7 +246,7 @@ class _ManifestReader:
 
     def _read_config_map(self, value: dict[str, Any], at: Trail) -> None:
         """Check what of a ConfigMap is a file of Tenure's or YuniKorn's; lines are those of the text inside."""
-        from tenure.model.yaml_source import parse_yaml  # noqa: PLC0415  it takes long to import
+        from tenure.model.documents.yaml_source import parse_yaml  # noqa: PLC0415  it takes long to import
 
         data = value.get("data")
         for key, text in data.items() if isinstance(data, dict) else ():

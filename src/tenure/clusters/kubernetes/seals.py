@@ -15,7 +15,7 @@ import msgspec
 from tenure.clusters.kubernetes.api import Condition
 from tenure.clusters.kubernetes.bounded import MOST_LISTED, MOST_NOTE, decoded
 from tenure.clusters.kubernetes.keys import SEAL
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 _REASON: Final = "Recorded"
 

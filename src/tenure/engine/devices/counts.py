@@ -13,7 +13,7 @@ from tenure.engine.devices.kinds import RequestKinds
 from tenure.engine.devices.search import TakenDevice
 from tenure.engine.devices.stock import DeviceStock, StockedDevice
 from tenure.engine.journal import Journal
-from tenure.engine.nodes import NOW, THEN
+from tenure.engine.room.nodes import NOW, THEN
 from tenure.model.devices import ExactDevices
 
 Views = tuple[int, ...]

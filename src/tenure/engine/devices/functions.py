@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from cel_expr_python import cel
 
-from tenure.model.quantity import parse_nano
+from tenure.model.values.quantity import parse_nano
 
 EXTENSIONS: Final = ("strings", "bindings", "optional", "lists", "sets", "two-var-comprehensions")
 """Extensions of the language that Kubernetes switches on."""

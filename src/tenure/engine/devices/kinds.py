@@ -17,7 +17,7 @@ from tenure.engine.devices.capacity import Consumed, is_tainted
 from tenure.engine.devices.search import DeviceSearchError
 from tenure.engine.devices.stock import DeviceStock, StockedDevice
 from tenure.engine.journal import Journal
-from tenure.engine.nodes import THEN
+from tenure.engine.room.nodes import THEN
 from tenure.model.devices import ExactDevices
 
 Ints = NDArray[np.int64]

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterator
 from typing import Final
 
 from tenure.engine.devices.functions import NOT_THERE, VERSION
-from tenure.model.device_uses import LONGEST_EXPRESSION
 from tenure.model.devices import Device
+from tenure.model.manifests.device_uses import LONGEST_EXPRESSION
 
 MOST_EFFORT: Final = 1_000_000
 """The effort for one device beyond which a selector is not evaluated: about a second, at the very most."""

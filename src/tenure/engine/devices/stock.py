@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.labels import reached
-from tenure.engine.nodes import NodeTable
+from tenure.engine.room.labels import reached
+from tenure.engine.room.nodes import NodeTable
 from tenure.model.devices import Device, DeviceClass, DeviceInventory, DeviceSlice
 from tenure.model.selectors import NodeSelector
 

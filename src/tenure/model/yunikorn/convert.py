@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from tenure.model.document import Document
+from tenure.model.documents.document import Document
+from tenure.model.documents.source import read_document
 from tenure.model.entries import MOST, EntryValues
 from tenure.model.policy import Policy
-from tenure.model.problems import InputProblem
 from tenure.model.queue import Queue
-from tenure.model.report import BAD, Path, ProblemReport, Trail, unroll
 from tenure.model.settings import MINUTE
-from tenure.model.source import read_document
+from tenure.model.values.problems import InputProblem
+from tenure.model.values.report import BAD, Path, ProblemReport, Trail, unroll
 from tenure.model.yunikorn import rules
 from tenure.model.yunikorn.properties import PREEMPTION_POLICY, QUOTA_DELAY, USED
 from tenure.model.yunikorn.schema import INHERIT, MOST_EVICTIONS, OVERSHOOT, TENURES_OWN, file_entry

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tenure.model.duration import parse_duration
-from tenure.model.kinds import Schema, ValueKind, describe
-from tenure.model.problems import nearest, shorten
-from tenure.model.report import BAD, ProblemReport, Trail
+from tenure.model.fields.kinds import Schema, ValueKind, describe
+from tenure.model.values.duration import parse_duration
+from tenure.model.values.problems import nearest, shorten
+from tenure.model.values.report import BAD, ProblemReport, Trail
 
 QUOTA_DELAY = "quota.preemption.delay"
 PREEMPTION_POLICY = "preemption.policy"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tenure.model.entries import EntryValues
-from tenure.model.quantity import format_queue_quantity
-from tenure.model.report import ProblemReport, Trail
-from tenure.model.resources import CPU, GPU
+from tenure.model.values.quantity import format_queue_quantity
+from tenure.model.values.report import ProblemReport, Trail
+from tenure.model.values.resources import CPU, GPU
 from tenure.model.yunikorn.units import SUFFIXES
 
 ROOT = "root"

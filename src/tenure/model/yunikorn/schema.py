@@ -6,12 +6,21 @@ import re
 from functools import cache
 from typing import Any
 
-from tenure.model.containers import ListKind, MapKind
 from tenure.model.entries import MOST, EntryKind
-from tenure.model.kinds import INT64, BooleanKind, ChoiceKind, IntegerKind, NumberKind, TextKind, ValueKind, describe
-from tenure.model.problems import shorten
-from tenure.model.records import RecordField, kind_of
-from tenure.model.vocabulary import Count
+from tenure.model.fields.containers import ListKind, MapKind
+from tenure.model.fields.kinds import (
+    INT64,
+    BooleanKind,
+    ChoiceKind,
+    IntegerKind,
+    NumberKind,
+    TextKind,
+    ValueKind,
+    describe,
+)
+from tenure.model.fields.records import RecordField, kind_of
+from tenure.model.fields.vocabulary import Count
+from tenure.model.values.problems import shorten
 from tenure.model.yunikorn.properties import PropertiesKind
 from tenure.model.yunikorn.units import ResourcesKind
 

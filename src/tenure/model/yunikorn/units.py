@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from tenure.model.kinds import Schema, ValueKind, describe
-from tenure.model.problems import nearest, shorten
-from tenure.model.quantity import MAX_AMOUNT
-from tenure.model.report import BAD, ProblemReport, Trail
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
+from tenure.model.fields.kinds import Schema, ValueKind, describe
+from tenure.model.values.problems import nearest, shorten
+from tenure.model.values.quantity import MAX_AMOUNT
+from tenure.model.values.report import BAD, ProblemReport, Trail
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, PODS
 
 VCORE = "vcore"
 STORAGE = "ephemeral-storage"

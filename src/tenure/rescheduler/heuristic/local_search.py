@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenure.engine.cost import MICRO, cost
-from tenure.engine.evictions import evict
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.cost import MICRO, cost
+from tenure.engine.state.evictions import evict
+from tenure.engine.state.workloads import TaskState
 from tenure.model.workload import NODE_OWNERS
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import own_domain, units_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.engine.evictions import evict
+from tenure.engine.state.evictions import evict
 from tenure.rescheduler.enact import WantedLanding, land
 from tenure.rescheduler.milp.solver import Solver
 from tenure.rescheduler.planner import PlannerLimits, make_room

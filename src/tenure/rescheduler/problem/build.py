@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenure.engine.classes import TaskClass
-from tenure.engine.cost import MICRO, cost
-from tenure.engine.nodes import FREE_DEVICES
-from tenure.engine.session import Session
-from tenure.engine.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
-from tenure.model.duration import format_time
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.room.nodes import FREE_DEVICES
+from tenure.engine.state.cost import MICRO, cost
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
+from tenure.model.values.duration import format_time
 from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers

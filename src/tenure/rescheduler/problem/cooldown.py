@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.rescheduler.memory import PastMove
 
 MOST_DOUBLINGS = 10

@@ -12,10 +12,10 @@ from itertools import combinations
 
 import numpy as np
 
-from tenure.engine.classes import TaskClass
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
-from tenure.model.resources import GPU, MILLI
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
+from tenure.model.values.resources import GPU, MILLI
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveProblem
 
 MOST_PLACES = 20_000

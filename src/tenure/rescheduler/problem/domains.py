@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import SubgroupState, TaskState, WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import SubgroupState, TaskState, WorkloadState
 from tenure.rescheduler.problem.definition import DomainFamily, Ints
 
 

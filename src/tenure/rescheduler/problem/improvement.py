@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.cost import UNITS, price_of
-from tenure.engine.nodes import FREE_DEVICES, UNLIMITED
-from tenure.engine.workloads import TaskState
+from tenure.engine.room.nodes import FREE_DEVICES, UNLIMITED
+from tenure.engine.state.cost import UNITS, price_of
+from tenure.engine.state.workloads import TaskState
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveProblem
 from tenure.rescheduler.problem.layout import LayoutTerms, LayoutWorth, stays

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenure.engine.nodes import FREE_DEVICES
-from tenure.engine.volume_bound import VolumeShortage
-from tenure.model.readable import amount_with_unit
-from tenure.model.resources import CPU, GPU
+from tenure.engine.room.nodes import FREE_DEVICES
+from tenure.engine.serving.volume_bound import VolumeShortage
+from tenure.model.values.readable import amount_with_unit
+from tenure.model.values.resources import CPU, GPU
 from tenure.rescheduler.milp.cover_bounds import NEVER, CoverBounds
 from tenure.rescheduler.problem.definition import Ints, MoveProblem
 from tenure.rescheduler.problem.utilization import NAME as HEAT

@@ -8,7 +8,7 @@ therefore one over a time, the time within which it pays.
   resources, one that is half free a quarter. It grows whenever the scheduler's `binpack` would prefer the target to the
   origin; its negative is what `spread` looks at.
 * *Whole*: nodes with nothing on them but DaemonSets count all their resources; on others each free GPU counts a half.
-* *Scattered*: the expected fragmentation in GPUs (`tenure.engine.fragmentation`), counted against the layout.
+* *Scattered*: the expected fragmentation in GPUs (`tenure.engine.room.fragmentation`), counted against the layout.
 * *Preferred*: for each task, its own resources times its preference for its node (affinity, taints), in hundreds.
 """
 
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.classes import TaskClass
-from tenure.engine.cost import UNITS, price_of
-from tenure.engine.nodes import THEN, UNLIMITED
-from tenure.engine.session import Session
-from tenure.engine.workloads import TERMINATING, TaskState
-from tenure.model.resources import GPU, MILLI
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.room.nodes import THEN, UNLIMITED
+from tenure.engine.state.cost import UNITS, price_of
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TERMINATING, TaskState
 from tenure.model.settings import Settings
+from tenure.model.values.resources import GPU, MILLI
 from tenure.model.workload import NODE_OWNERS
 
 Floats = NDArray[np.float64]

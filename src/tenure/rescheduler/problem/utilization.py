@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenure.engine.nodes import UNLIMITED
-from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, RUNNING, TaskState
-from tenure.model.resources import CPU
+from tenure.engine.room.nodes import UNLIMITED
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import BOUND, RUNNING, TaskState
+from tenure.model.values.resources import CPU
 from tenure.rescheduler.problem.definition import Ints, MoveProblem, PendingMembers
 
 NAME = "millicores below hot"

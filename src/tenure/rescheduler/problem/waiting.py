@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.recording.state import EvictionState
 
 MOST = 16

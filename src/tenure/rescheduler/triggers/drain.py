@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.workloads import TaskState
 from tenure.rescheduler.execution import TriggerExecution, prices_of
 from tenure.rescheduler.fewest_spared import Planned, spared_last
 from tenure.rescheduler.problem.build import why_still

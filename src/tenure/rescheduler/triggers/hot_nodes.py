@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState
-from tenure.model.resources import CPU
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState
+from tenure.model.values.resources import CPU
 from tenure.rescheduler.execution import SECOND, TriggerExecution, prices_of
 from tenure.rescheduler.memory import MoveMemory, moves_of
 from tenure.rescheduler.problem.utilization import share_of, used

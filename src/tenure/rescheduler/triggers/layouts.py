@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenure.engine.workloads import TaskState
+from tenure.engine.state.workloads import TaskState
 from tenure.rescheduler.execution import LayoutGain, TriggerExecution
 from tenure.rescheduler.heuristic.local_search import NOTHING, ImprovingMove, LocalSearch, LocalSearchResult
 from tenure.rescheduler.milp.empty_nodes import empty_nodes

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tenure.engine.allocation import held_back
 from tenure.engine.plan import Reason
-from tenure.engine.volume_bound import volume_shortage
-from tenure.engine.workloads import Demand, TaskState, WorkloadState
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.state.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
 from tenure.rescheduler.fewest_spared import Planned, spared_last
 from tenure.rescheduler.memory import CAUSE, UNDER_WAY

@@ -11,7 +11,7 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.device_resources import parts_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU, MILLI, PODS
+from tenure.model.values.resources import GPU, MILLI, PODS
 from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, demand, resources_counted, resources_of
 from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.checks.sums import Timeline, timeline

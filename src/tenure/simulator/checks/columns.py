@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tenure.model.device_resources import counted_beside
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.settings import Settings
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import TaskSpec, Workload
 from tenure.simulator.log import (
     BIND,

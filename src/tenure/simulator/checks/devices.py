@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from tenure.model.node import Node
-from tenure.model.resources import GPU, MILLI
+from tenure.model.values.resources import GPU, MILLI
 from tenure.model.workload import TaskSpec
 from tenure.simulator.checks.capacity import released_positions, seconds
 from tenure.simulator.checks.columns import CheckedLog, Ints

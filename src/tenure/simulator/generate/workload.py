@@ -23,7 +23,7 @@ import numpy as np
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, PODS
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, PODS
 from tenure.model.workload import Checkpoint, Task, Workload
 from tenure.simulator.generate.config import DEFAULT_JOBS, DEFAULT_LOAD, MAX_JOBS, GeneratorConfig, TooManyJobsError
 from tenure.simulator.generate.estimates import draw_estimates

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as default
 
-from tenure.model.kinds import LONGEST_NAME
+from tenure.model.fields.kinds import LONGEST_NAME
 from tenure.simulator.traces.source import TraceSource
 
 MOST_LABELS = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
-from tenure.model.problems import shorten
+from tenure.model.values.problems import shorten
 from tenure.simulator.traces.records import SECOND
 
 MAX_SECONDS = 10**11

@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.expand import MAX_NODES
+from tenure.model.file.expand import MAX_NODES
 from tenure.model.node import Node
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import Task, Workload
 from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tenure.model.resources import MILLI
+from tenure.model.values.resources import MILLI
 from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.dates import MISSING
 from tenure.simulator.traces.logged import NO_END, RULES, LoggedJob, LoggedTrace

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.values.problems import InputProblem, InvalidInputError
 from tenure.model.workload import Workload
 from tenure.simulator.traces.mapping import listed, quoted
 from tenure.simulator.traces.records import Trace, TraceJob

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tenure.model.collector import collector_paused
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.documents.collector import collector_paused
+from tenure.model.values.problems import InputProblem, InvalidInputError
 from tenure.simulator.traces import azure, google, helios, openb, pai, philly, philly_json, sacct, swf, tenure_csv
 from tenure.simulator.traces.mapping import listed
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
-from tenure.model.encoding import decoded
-from tenure.model.interruptible import read_interruptibly
-from tenure.model.problems import IS_FOLDER, InputProblem, InvalidInputError
+from tenure.model.documents.encoding import decoded
+from tenure.model.documents.interruptible import read_interruptibly
+from tenure.model.values.problems import IS_FOLDER, InputProblem, InvalidInputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.selectors import Affinity, NodeAffinity, NodeSelectorTerm, Requirement
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import GpuShare, TaskSpec
 
 MIB = 1 << 20

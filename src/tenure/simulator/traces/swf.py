@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
-from tenure.model.resources import CPU
+from tenure.model.values.resources import CPU
 from tenure.model.workload import Task, TaskSpec, Workload
 from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import micros, whole

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from tenure.model.kinds import LONGEST_NAME
-from tenure.model.problems import shorten
+from tenure.model.fields.kinds import LONGEST_NAME
+from tenure.model.values.problems import shorten
 from tenure.simulator.traces.columns import TraceTable
 from tenure.simulator.traces.mapping import (
     NO_MAPPING,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.problems import shorten
-from tenure.model.resources import MILLI
+from tenure.model.values.problems import shorten
+from tenure.model.values.resources import MILLI
 from tenure.model.workload import Checkpoint, Task, Workload
 from tenure.simulator.traces.columns import TraceTable, column, needed
 from tenure.simulator.traces.numbers import bare, micros, whole

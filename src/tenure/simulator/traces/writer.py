@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI
 from tenure.model.workload import TaskSpec, Workload
 from tenure.simulator.traces.numbers import seconds_text
 from tenure.simulator.traces.parquet import to_parquet

@@ -22,13 +22,13 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 
-from tenure.engine.allocation import serve
-from tenure.engine.evictions import depart, evict
-from tenure.engine.notices import in_turn, notice_of
 from tenure.engine.plan import Plan
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import PENDING, TERMINATING, TaskState, WorkloadState
+from tenure.engine.serving.allocation import serve
+from tenure.engine.state.evictions import depart, evict
+from tenure.engine.state.notices import in_turn, notice_of
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum

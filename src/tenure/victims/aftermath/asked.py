@@ -10,9 +10,9 @@ from functools import cached_property, partial
 from operator import sub
 from typing import NamedTuple
 
-from tenure.engine.placement import Placer, may_move
-from tenure.engine.session import Session
-from tenure.engine.workloads import PENDING, TaskState, WorkloadState
+from tenure.engine.serving.placement import Placer, may_move
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import PENDING, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause

@@ -16,9 +16,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.cost import SECOND
-from tenure.engine.nodes import Ints
-from tenure.engine.slots import fitting
+from tenure.engine.room.nodes import Ints
+from tenure.engine.room.slots import fitting
+from tenure.engine.state.cost import SECOND
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.leaf_candidates import Floats

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.memo import Memo
-from tenure.engine.queues import QueueTree
+from tenure.engine.state.queues import QueueTree
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 
 Cap = tuple[float, ...]

@@ -11,16 +11,16 @@ from operator import ge
 
 import numpy as np
 
-from tenure.engine.claimed_devices import are_there
-from tenure.engine.classes import TaskClass
+from tenure.engine.devices.claimed_devices import are_there
 from tenure.engine.memo import Memo
-from tenure.engine.nodes import Ints, NodeTable
-from tenure.engine.placement import fixed_of
-from tenure.engine.queues import Amount, add_at
-from tenure.engine.session import Session
-from tenure.engine.slots import fitting
-from tenure.engine.workloads import Demand, Shape
-from tenure.model.resources import MILLI
+from tenure.engine.room.classes import TaskClass
+from tenure.engine.room.nodes import Ints, NodeTable
+from tenure.engine.room.slots import fitting
+from tenure.engine.serving.placement import fixed_of
+from tenure.engine.state.queues import Amount, add_at
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import Demand, Shape
+from tenure.model.values.resources import MILLI
 from tenure.victims.rules.pieces import Piece
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.memo import Memo
-from tenure.engine.queues import Amount, QueueTree, add_at
-from tenure.engine.session import Session
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.state.queues import Amount, QueueTree, add_at
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause

@@ -11,10 +11,10 @@ from itertools import takewhile
 import numpy as np
 
 from tenure.engine.memo import Memo
-from tenure.engine.nodes import Ints, NodeTable
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.room.nodes import Ints, NodeTable
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import asked_to_stay
 from tenure.shields.plugins import EvictionPlugins

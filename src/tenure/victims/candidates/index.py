@@ -10,8 +10,8 @@ from heapq import heappop, heappush, heapreplace
 from itertools import filterfalse
 from operator import attrgetter
 
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.candidates.gatherer import VictimCandidates, in_order
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece, Rank

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.nodes import Ints
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.room.nodes import Ints
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]

@@ -8,20 +8,20 @@ from functools import cached_property
 from operator import gt, mul
 from typing import NamedTuple, Protocol
 
-from tenure.engine.allocation import AllocationOutcome, held_back, promise, serve
-from tenure.engine.backfill import ExpectedReleases
-from tenure.engine.evictions import all_start, evict_all
 from tenure.engine.memo import Memo
-from tenure.engine.order import QueueOrder, skip_none
-from tenure.engine.packing import may_pack
-from tenure.engine.placement import Placer, fixed_of
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.reserved_start import RESERVED, ReservedStart, reserved_start
-from tenure.engine.session import Session
-from tenure.engine.transaction import Scenario, Undone
-from tenure.engine.weights import resource_weights
-from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
+from tenure.engine.serving.allocation import AllocationOutcome, held_back, promise, serve
+from tenure.engine.serving.backfill import ExpectedReleases
+from tenure.engine.serving.order import QueueOrder, skip_none
+from tenure.engine.serving.packing import may_pack
+from tenure.engine.serving.placement import Placer, fixed_of
+from tenure.engine.serving.reserved_start import RESERVED, ReservedStart, reserved_start
+from tenure.engine.state.evictions import all_start, evict_all
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.transaction import Scenario, Undone
+from tenure.engine.state.weights import resource_weights
+from tenure.engine.state.workloads import GROW, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for

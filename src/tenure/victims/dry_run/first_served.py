@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
-from tenure.engine.nodes import THEN
-from tenure.engine.order import QueueOrder, skip_none
-from tenure.engine.session import Session
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.room.nodes import THEN
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.serving.order import QueueOrder, skip_none
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.victims.bounds.room_demand import RoomDemand, RoomDemands
 from tenure.victims.rules.pieces import Piece

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tenure.engine.placement import Mask, Placer
-from tenure.engine.session import Session
-from tenure.engine.workloads import GROW, Demand, TaskState, WorkloadState
+from tenure.engine.serving.placement import Mask, Placer
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import GROW, Demand, TaskState, WorkloadState
 
 MOST_TRIED = 128
 """Places that are tried for moved tasks before one set of moves is given up."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.cost import MICRO
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import Demand, WorkloadState
+from tenure.engine.state.cost import MICRO
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import Demand, WorkloadState
 from tenure.model.modes import enabled_for
 from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates

@@ -9,15 +9,15 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from math import inf
 
-from tenure.engine.allocation import held_back
 from tenure.engine.memo import Memo
 from tenure.engine.plan import Reason
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.modes import enabled_for
-from tenure.model.readable import weighted_hours
 from tenure.model.settings import Cause
+from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go

@@ -6,10 +6,10 @@ from math import inf
 from typing import NamedTuple
 
 from tenure.engine.memo import Memo
-from tenure.engine.nominations import kind_of
 from tenure.engine.plan import Reason, Refused
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.nominations import kind_of
+from tenure.engine.state.workloads import WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.patience import waits_since
 from tenure.victims.candidates.gatherer import VictimCandidates

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from tenure.engine.cost import MICRO
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
-from tenure.model.duration import format_time
-from tenure.model.readable import weighted_hours
+from tenure.engine.state.cost import MICRO
 from tenure.model.settings import Cause
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import weighted_hours
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.trials import SearchResult

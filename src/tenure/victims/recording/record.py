@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tenure.engine.allocation import promise
-from tenure.engine.cost import MICRO, cost, lost_time
-from tenure.engine.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.plan import PlanStep
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.serving.allocation import promise
+from tenure.engine.state.cost import MICRO, cost, lost_time
+from tenure.engine.state.notices import announce, count_told, expire, notice_of, over
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.victims.dry_run.dry_runs import AcceptedSet

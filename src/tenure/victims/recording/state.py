@@ -8,13 +8,13 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.engine.backfill import ExpectedReleases
 from tenure.engine.memo import Memo
-from tenure.engine.order import in_order
-from tenure.engine.placement import Placer
 from tenure.engine.plan import Plan, Reason, Refused
-from tenure.engine.session import Session
-from tenure.engine.workloads import BOUND, TaskState, WorkloadState
+from tenure.engine.serving.backfill import ExpectedReleases
+from tenure.engine.serving.order import in_order
+from tenure.engine.serving.placement import Placer
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import BOUND, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import sub
 from typing import ClassVar
 
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.session import Session
-from tenure.engine.workloads import TaskState, WorkloadState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRules
 from tenure.model.settings import Cause

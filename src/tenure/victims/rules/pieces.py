@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from operator import add, attrgetter
 
 from tenure.engine.memo import Memo
-from tenure.engine.queues import Amount, add_at
-from tenure.engine.session import Session
-from tenure.engine.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
+from tenure.engine.state.queues import Amount, add_at
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
 from tenure.model.settings import Settings
 from tenure.shields.opt_out import count_spared
 from tenure.shields.price import growth_of_all, price_of_all

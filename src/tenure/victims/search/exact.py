@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
+from tenure.engine.state.queues import Amount
 from tenure.model.settings import Settings
 from tenure.victims.dry_run.dry_runs import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.rules.pieces import Piece

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import add, sub
 
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
+from tenure.engine.state.queues import Amount
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.rules.causes import CauseRules

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.engine.queues import Amount
-from tenure.engine.session import Session
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
+from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.rules.pieces import Piece
 
 Place = tuple[int, int, str]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from operator import ge
 
-from tenure.engine.queues import Amount
 from tenure.engine.refusal import Refusal
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.state.queues import Amount
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
 from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.leaf_candidates import LeafCandidates

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.volume_bound import volume_shortage
-from tenure.engine.workloads import WorkloadState
+from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import sorted_pieces
 from tenure.victims.dry_run.dry_runs import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.model.duration import format_time
-from tenure.web.source import EvictionLine, EvictionPage, EvictionQuery
+from tenure.model.values.duration import format_time
+from tenure.web.sources.source import EvictionLine, EvictionPage, EvictionQuery
 from tenure.web.views.look import Looked, Plain, moment
 
 

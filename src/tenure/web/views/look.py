@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tenure.model.duration import format_time
-from tenure.model.resources import GPU, MILLI
+from tenure.model.values.duration import format_time
+from tenure.model.values.resources import GPU, MILLI
+from tenure.web.access.viewer import Viewer
 from tenure.web.console import Console
-from tenure.web.own_changes import own_changes
-from tenure.web.picture import Held, Picture
-from tenure.web.player import FailedError
-from tenure.web.source import EvictionPage, EvictionQuery
-from tenure.web.viewer import Viewer
+from tenure.web.playing.own_changes import own_changes
+from tenure.web.playing.player import FailedError
+from tenure.web.sources.picture import Held, Picture
+from tenure.web.sources.source import EvictionPage, EvictionQuery
 
 MOST_PER_PAGE: Final = 1000
 """Entries that one answer may have."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tenure.model.resources import CPU, GPU, MEMORY, MILLI, plain_amounts
-from tenure.web.picture import Held, NodeLine, Placed, asked_by
-from tenure.web.viewer import Viewer, others
+from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, plain_amounts
+from tenure.web.access.viewer import Viewer, others
+from tenure.web.sources.picture import Held, NodeLine, Placed, asked_by
 from tenure.web.views.look import MOST_PER_PAGE, Looked, Plain, folded, moment, summed, without_pods
 
 NODE_STATES: Final = ("free", "partly", "full", "trouble")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tenure.model.duration import DAY, format_time
-from tenure.model.resources import CPU, GPU, plain_amounts
-from tenure.web.picture import NOT_READY, STATES, Picture
-from tenure.web.source import EvictionQuery, WaitLine
+from tenure.model.values.duration import DAY, format_time
+from tenure.model.values.resources import CPU, GPU, plain_amounts
+from tenure.web.sources.picture import NOT_READY, STATES, Picture
+from tenure.web.sources.source import EvictionQuery, WaitLine
 from tenure.web.views import queues
 from tenure.web.views.evictions import cause_sum, eviction
 from tenure.web.views.look import MOST_PER_PAGE, Looked, Plain, milli, moment, summed

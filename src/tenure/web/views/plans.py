@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.report.plan_rows import all_moves
+from tenure.report.plans.plan_rows import all_moves
 from tenure.web.views.look import Looked, Plain, moment, redacted
 
 

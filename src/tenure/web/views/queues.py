@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tenure.model.queue import Queue
-from tenure.model.resources import plain_amounts
-from tenure.web.picture import STATES, Picture
+from tenure.model.values.resources import plain_amounts
+from tenure.web.sources.picture import STATES, Picture
 from tenure.web.views.look import Looked, Plain, moment, without_pods
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tenure.history.takers import Taker
-from tenure.model.duration import format_time
-from tenure.model.resources import plain_amounts
-from tenure.web.kept_order import SortKey
-from tenure.web.picture import ENDED, FOREIGN, WAITING, Held, WorkloadLine
-from tenure.web.viewer import Viewer, others
+from tenure.history.reading.takers import Taker
+from tenure.model.values.duration import format_time
+from tenure.model.values.resources import plain_amounts
+from tenure.web.access.viewer import Viewer, others
+from tenure.web.sources.kept_order import SortKey
+from tenure.web.sources.picture import ENDED, FOREIGN, WAITING, Held, WorkloadLine
 from tenure.web.views.look import MOST_PER_PAGE, Looked, Plain, folded, moment, redacted, summed
 
 WORKLOAD_SORTS: Final = ("waited", "name", "priority", "queue", "size")

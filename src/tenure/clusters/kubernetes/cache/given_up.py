@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-from tenure.model.device_manifests import DeviceTaintRule
 from tenure.model.devices import DeviceTaint
+from tenure.model.manifests.devices import DeviceTaintRule
 
 AVOIDED: Final = 60_000_000
 """Microseconds for which a device that was given up is avoided."""

@@ -16,9 +16,9 @@ from tenure.clusters.kubernetes.cache.owners import Key, OwnerIndex, OwnerLink, 
 from tenure.clusters.kubernetes.cache.pod_records import TENURE, PodReader, PodRecord, group_below
 from tenure.clusters.kubernetes.pool_status import part_of
 from tenure.clusters.kubernetes.seals import Seal, seal_of
+from tenure.model.manifests.workload_kind import WorkloadKinds
 from tenure.model.node import Node
 from tenure.model.workload import Phase
-from tenure.model.workload_kind import WorkloadKinds
 
 GroupKey = tuple[str, str, str, bool, str]
 """Namespace, kind and name of what makes pods one workload, whether they are Tenure's to schedule, and its uid.

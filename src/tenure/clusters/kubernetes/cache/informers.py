@@ -40,7 +40,7 @@ from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
 from tenure.clusters.kubernetes.read.groups import KAI_TOPOLOGIES
 from tenure.clusters.kubernetes.read.kinds import kind_of
 from tenure.clusters.kubernetes.read.usage import UsageCollector
-from tenure.model.workload_kind import POD, api_path, built_in_kinds
+from tenure.model.manifests.workload_kind import POD, api_path, built_in_kinds
 
 NODE_CLAIMS: Final = "nodeclaims"
 """The name of the watch of nodes that Karpenter has asked for."""

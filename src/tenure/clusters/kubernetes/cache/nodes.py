@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.clusters.kubernetes import api, keys
-from tenure.engine.labels import UNSCHEDULABLE
+from tenure.engine.room.labels import UNSCHEDULABLE
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
-from tenure.model.containers import ExactAmountsKind, ListKind
+from tenure.model.fields.containers import ExactAmountsKind, ListKind
+from tenure.model.fields.records import record_of
 from tenure.model.node import Node
-from tenure.model.quantity import round_up
-from tenure.model.records import record_of
-from tenure.model.report import BAD, ProblemReport, path_text
-from tenure.model.resources import GPU, PODS
 from tenure.model.selectors import Taint
+from tenure.model.values.quantity import round_up
+from tenure.model.values.report import BAD, ProblemReport, path_text
+from tenure.model.values.resources import GPU, PODS
 
 _AMOUNTS = ExactAmountsKind()
 MIB = 1 << 20

@@ -13,7 +13,7 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore, PodStore
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, owner, said
-from tenure.model.workload_kind import WorkloadKind
+from tenure.model.manifests.workload_kind import WorkloadKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from sys import intern
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.api import Owner
-from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds, group_of, kind_key
+from tenure.model.manifests.workload_kind import POD, WorkloadKinds, built_in_kinds, group_of, kind_key
 
 Key = tuple[str, str]
 """Namespace and name."""

@@ -15,8 +15,8 @@ from tenure.clusters.kubernetes.bounded import LONGEST, MOST_TEXT, ObjectText, b
 from tenure.clusters.kubernetes.cache.owners import NO_OWNER, OwnerChain, OwnerLink, controller, link_to
 from tenure.clusters.kubernetes.cache.pod_specs import PodDemandTable
 from tenure.clusters.kubernetes.seals import NO_SEAL, NoticeNote, Seal, seal_of
+from tenure.model.manifests.workload_kind import WorkloadKinds, built_in_kinds
 from tenure.model.workload import NEVER, SPARING, Nomination, Notice, Phase, Task
-from tenure.model.workload_kind import WorkloadKinds, built_in_kinds
 
 TENURE: Final = "tenure"
 SECOND = 1_000_000

@@ -13,10 +13,10 @@ from tenure.clusters.kubernetes.api import ApiPod, ApiPodSpec
 from tenure.clusters.kubernetes.bounded import MOST_PROBLEMS, brief
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.entries import EntryValues
-from tenure.model.expand import Expander
-from tenure.model.pods import KAI_SHARE, UNBOUND_VOLUMES, pod_entry, read_annotations, read_pod
-from tenure.model.report import BAD, ProblemReport, path_text
-from tenure.model.resources import GPU, Pairs
+from tenure.model.file.expand import Expander
+from tenure.model.manifests.pods import KAI_SHARE, UNBOUND_VOLUMES, pod_entry, read_annotations, read_pod
+from tenure.model.values.report import BAD, ProblemReport, path_text
+from tenure.model.values.resources import GPU, Pairs
 from tenure.model.workload import TaskSpec
 
 MOST_KNOWN = 50_000

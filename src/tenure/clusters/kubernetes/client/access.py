@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tenure.model.problems import InputProblem, InvalidInputError, nearest
-from tenure.model.source import read_document
+from tenure.model.documents.source import read_document
+from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _MOST_SAID: Final = 300

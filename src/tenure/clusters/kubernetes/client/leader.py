@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 DURATION = 15.0
 """Seconds after which a Lease that was not renewed may be taken."""

@@ -23,7 +23,7 @@ from tenure.clusters.kubernetes.client.access import Access
 from tenure.clusters.kubernetes.client.open_requests import OpenRequests, followed_pool, hang_up
 from tenure.clusters.kubernetes.client.server_clock import ServerClock
 from tenure.clusters.kubernetes.decoding import decode
-from tenure.model.problems import InputProblem, InvalidInputError
+from tenure.model.values.problems import InputProblem, InvalidInputError
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"

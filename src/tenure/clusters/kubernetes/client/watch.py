@@ -20,7 +20,7 @@ from tenure.clusters.kubernetes.api import ListMeta, Meta, WatchError, WatchEven
 from tenure.clusters.kubernetes.bounded import TOO_DEEP, brief, shallow
 from tenure.clusters.kubernetes.client.requests import ApiError, Client, backoff
 from tenure.clusters.kubernetes.decoding import decode, decoder_of
-from tenure.model.collector import collector_paused
+from tenure.model.documents.collector import collector_paused
 
 T = TypeVar("T", bound=Any)
 T_contra = TypeVar("T_contra", contravariant=True)

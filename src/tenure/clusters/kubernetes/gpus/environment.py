@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tenure.clusters.kubernetes import keys
-from tenure.model.pods import SHARE_ANNOTATIONS
+from tenure.model.manifests.pods import SHARE_ANNOTATIONS
 
 NAME: Final = "tenure-gpu-parts"
 VARIABLE: Final = "NVIDIA_VISIBLE_DEVICES"

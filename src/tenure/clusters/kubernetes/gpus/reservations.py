@@ -19,7 +19,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.gpus import holder
 from tenure.clusters.kubernetes.gpus.own_pod import HolderOptions
 from tenure.clusters.kubernetes.read.workloads import HELD, PLACED
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 DevicePlace = tuple[str, int]

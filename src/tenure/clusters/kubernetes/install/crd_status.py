@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes.install.structural import MAX_KEYS
 from tenure.clusters.kubernetes.pool_status import PARTS
-from tenure.model.kinds import Schema
+from tenure.model.fields.kinds import Schema
 
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _COUNT: Final[Schema] = {"type": "integer", "format": "int64", "minimum": 0}

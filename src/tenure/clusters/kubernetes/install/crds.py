@@ -13,14 +13,14 @@ from typing import Any, Final
 from tenure.clusters.kubernetes.install import crd_rules
 from tenure.clusters.kubernetes.install.crd_status import STATUS
 from tenure.clusters.kubernetes.install.structural import Structural, rule
-from tenure.model.descriptions import add_descriptions
 from tenure.model.entries import API_VERSION, API_VERSIONS
-from tenure.model.kinds import Definitions, Schema
+from tenure.model.fields.descriptions import add_descriptions
+from tenure.model.fields.kinds import Definitions, Schema
+from tenure.model.fields.records import RecordField, RecordKind, fields_of, kind_of, record_of
+from tenure.model.manifests.workload_kind import WorkloadKind
 from tenure.model.queue import Queue
-from tenure.model.records import RecordField, RecordKind, fields_of, kind_of, record_of
 from tenure.model.settings import BudgetRule, Settings
 from tenure.model.workload import Checkpoint, Workload
-from tenure.model.workload_kind import WorkloadKind
 
 GROUP: Final = API_VERSION.partition("/")[0]
 VERSION: Final = API_VERSION.partition("/")[2]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tenure.clusters.kubernetes.external import admission
 from tenure.clusters.kubernetes.install.crds import GROUP, RESOURCES
 from tenure.clusters.kubernetes.keys import LOG_PAGES, lease_name, log_page_name
-from tenure.model.workload_kind import POD, built_in_kinds
+from tenure.model.manifests.workload_kind import POD, built_in_kinds
 
 NAME: Final = "tenure"
 API: Final = "rbac.authorization.k8s.io/v1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tenure.model.kinds import Definitions, Schema
+from tenure.model.fields.kinds import Definitions, Schema
 
 MAX_ITEMS: Final = 256
 MAX_NESTED: Final = (128, 32, 8)

@@ -15,8 +15,8 @@ from tenure.clusters.kubernetes import keys
 from tenure.clusters.kubernetes.install.crds import VERSIONS
 from tenure.clusters.kubernetes.install.rbac import NAME
 from tenure.model.entries import API_VERSIONS
-from tenure.model.pods import KAI_SHARE
-from tenure.model.workload_kind import built_in_kinds
+from tenure.model.manifests.pods import KAI_SHARE
+from tenure.model.manifests.workload_kind import built_in_kinds
 
 GROUP: Final = "admissionregistration.k8s.io"
 TENANT_LABEL: Final = "tenure.dev/tenant"

@@ -9,11 +9,11 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.read.values import Complain, read, without
 from tenure.model.cluster import DisruptionBudget, EvictionOutcome
-from tenure.model.containers import ListKind
 from tenure.model.entries import MOST
-from tenure.model.records import record_of
-from tenure.model.report import BAD
+from tenure.model.fields.containers import ListKind
+from tenure.model.fields.records import record_of
 from tenure.model.settings import BudgetRule, Settings
+from tenure.model.values.report import BAD
 
 PDB, RULE, POOL = "PodDisruptionBudget", "DisruptionBudget", "NodePool"
 

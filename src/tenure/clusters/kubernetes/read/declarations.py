@@ -15,7 +15,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read import groups, kueue, volcano_groups
 from tenure.clusters.kubernetes.read.ended_jobs import with_ended_jobs
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration, said
-from tenure.model.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
+from tenure.model.manifests.workload_kind import POD, WorkloadKind, WorkloadKinds, shape_of
 
 ObjectPlace = tuple[str, str, str]
 """Namespace, kind and name of an object."""

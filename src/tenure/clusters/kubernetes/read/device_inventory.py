@@ -11,10 +11,10 @@ from tenure.clusters.kubernetes.cache.given_up import GivenUpDevices
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
 from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.read.storage import ConvertedObjects
-from tenure.model.device_manifests import claim_from, class_from, slice_from, taint_rule_from, tainted
 from tenure.model.device_readiness import readiness
 from tenure.model.devices import DeviceClaim, DeviceInventory
-from tenure.model.extended_resources import is_implied
+from tenure.model.manifests.devices import claim_from, class_from, slice_from, taint_rule_from, tainted
+from tenure.model.manifests.extended_resources import is_implied
 from tenure.model.settings import Settings
 
 CLAIMS: Final = "resourceclaims"

@@ -15,9 +15,9 @@ from tenure.clusters.kubernetes.cache.owners import Key
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.claim_users import ClaimUsers
 from tenure.clusters.kubernetes.read.device_inventory import CLAIMS, CLASSES, DeviceInventoryReader
-from tenure.model.device_uses import DeviceUseResolver, using_devices
 from tenure.model.devices import MOST_USERS, DeviceUse
-from tenure.model.extended_resources import implied_uses, is_implied, made_claim_name, served_by, serves
+from tenure.model.manifests.device_uses import DeviceUseResolver, using_devices
+from tenure.model.manifests.extended_resources import implied_uses, is_implied, made_claim_name, served_by, serves
 from tenure.model.settings import Settings
 
 MOST_DEVICE_CLAIMS: Final = 32

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from tenure.clusters.kubernetes.cache.owners import OwnerLink
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.groups import GroupDeclaration
+from tenure.model.manifests.workload_kind import JOB, OwnerShape
 from tenure.model.workload import Phase
-from tenure.model.workload_kind import JOB, OwnerShape
 
 _ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 

@@ -16,7 +16,7 @@ from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.decoding import decoder_of
 from tenure.clusters.kubernetes.read.workloads import EvictionHistory
 from tenure.model.cluster import Eviction
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 LABEL: Final = "tenure.dev/eviction-log"
 DATA: Final = "log"

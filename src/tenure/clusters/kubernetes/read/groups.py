@@ -13,11 +13,11 @@ from tenure.clusters.kubernetes.read import volcano_groups
 from tenure.clusters.kubernetes.read.values import read
 from tenure.clusters.kubernetes.read.volcano_groups import VolcanoGroup
 from tenure.model.entries import EntryKind
-from tenure.model.problems import shorten
-from tenure.model.records import fields_of
-from tenure.model.report import BAD
+from tenure.model.fields.records import fields_of
+from tenure.model.manifests.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, kind_key, merged, shape_of
+from tenure.model.values.problems import shorten
+from tenure.model.values.report import BAD
 from tenure.model.workload import Checkpoint, Workload
-from tenure.model.workload_kind import OwnerShape, WorkloadKind, WorkloadKinds, kind_key, merged, shape_of
 
 POD_GROUP, KAI_GROUP = "PodGroup", "KAI PodGroup"
 NATIVE_GROUP, NATIVE_WORKLOAD = "scheduling.k8s.io PodGroup", "scheduling.k8s.io Workload"

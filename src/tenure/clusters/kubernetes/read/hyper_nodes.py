@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain, read
-from tenure.engine.labels import selects
+from tenure.engine.room.labels import selects
+from tenure.model.fields.records import record_of
 from tenure.model.node import Node
-from tenure.model.records import record_of
-from tenure.model.report import BAD
 from tenure.model.selectors import LabelSelector
+from tenure.model.values.report import BAD
 
 WATCH: Final = "hypernodes"
 """The name of the watch of HyperNodes."""

@@ -22,13 +22,13 @@ from tenure.clusters.kubernetes.read.workloads import (
     salvaged,
     without_waiting,
 )
-from tenure.model.check_placement import check_placement
-from tenure.model.check_workloads import check_workloads
+from tenure.model.checks.findings import ClusterFinding
+from tenure.model.checks.placement import check_placement
+from tenure.model.checks.workloads import check_workloads
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.findings import ClusterFinding
 from tenure.model.node import Node
 from tenure.model.queue import Queue
-from tenure.model.resources import GPU
+from tenure.model.values.resources import GPU
 from tenure.model.workload import Nomination, Phase, Task
 
 UNKNOWN: Final = "tenure-unknown"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain, read
-from tenure.model.records import record_of
-from tenure.model.report import BAD
-from tenure.model.workload_kind import WorkloadKind
+from tenure.model.fields.records import record_of
+from tenure.model.manifests.workload_kind import WorkloadKind
+from tenure.model.values.report import BAD
 
 WORKLOAD_KIND = "WorkloadKind"
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain, read
-from tenure.model.containers import QuantityKind
+from tenure.model.fields.containers import QuantityKind
+from tenure.model.fields.records import record_of
 from tenure.model.queue import Queue
-from tenure.model.records import record_of
-from tenure.model.report import BAD
-from tenure.model.resources import GPU
+from tenure.model.values.report import BAD
+from tenure.model.values.resources import GPU
 
 CLUSTER_QUEUES: Final = "clusterqueues"
 COHORTS: Final = "cohorts"

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore, owners_of
 from tenure.clusters.kubernetes.read.declarations import ObjectPlace
-from tenure.model.workload_kind import kind_key
+from tenure.model.manifests.workload_kind import kind_key
 
 WATCH: Final = "kueue workloads"
 """The name of the watch of Kueue's workloads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tenure.engine.labels import selects
+from tenure.engine.room.labels import selects
 from tenure.model.queue import Queue
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"

@@ -46,11 +46,11 @@ from tenure.clusters.kubernetes.write.events import Subject
 from tenure.model.cluster import Cluster, EvictionOutcome, Namespace
 from tenure.model.device_resources import vendors_apart
 from tenure.model.devices import DeviceClaim
+from tenure.model.manifests.workload_kind import POD, WorkloadKinds, built_in_kinds
 from tenure.model.node import Node
 from tenure.model.queue import Queue, QueueStatus
 from tenure.model.settings import Settings
 from tenure.model.workload import Workload
-from tenure.model.workload_kind import POD, WorkloadKinds, built_in_kinds
 
 _SAYING_OF_ALL = ("native workloads", "priorityclasses", KAI_TOPOLOGIES)
 """Where something is said of many workloads at once."""

@@ -14,8 +14,8 @@ from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.node import Node
-from tenure.model.resources import PODS
 from tenure.model.selectors import Affinity, PodAffinity
+from tenure.model.values.resources import PODS
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 
 OUTSIDE: Final = "other-pool"

@@ -10,11 +10,11 @@ import msgspec
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.pool_status import part_of
 from tenure.clusters.kubernetes.read.values import Complain, read, without
-from tenure.model.check_queues import check_queues
+from tenure.model.checks.queues import check_queues
+from tenure.model.fields.records import record_of
 from tenure.model.queue import Queue, QueueStatus
-from tenure.model.records import record_of
-from tenure.model.report import BAD
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.values.report import BAD
+from tenure.model.values.resources import CPU, GPU, MEMORY
 
 QUEUE, KAI_QUEUE = "Queue", "KAI Queue"
 _STATUS_KEYS = ("quotaPreemption", "usage", "usageAt")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
+from tenure.model.manifests.workload_kind import OwnerShape
 from tenure.model.workload import SubGroup, Task
-from tenure.model.workload_kind import OwnerShape
 
 OTHERS: Final = 2_000_000
 """Order of pods that play none of the roles."""

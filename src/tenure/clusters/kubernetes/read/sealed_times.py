@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
-from tenure.engine.notices import longest_notice
+from tenure.engine.state.notices import longest_notice
 from tenure.model.queue import Queue
 from tenure.model.settings import MINUTE
 from tenure.model.workload import Nomination, Notice, Task

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
-from tenure.model.check_placement import check_placement
+from tenure.model.checks.placement import check_placement
 from tenure.model.node import Node
 from tenure.model.workload import Workload
 

@@ -8,11 +8,11 @@ from typing import Any, Final, Generic, TypeVar
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.bounded import total
 from tenure.clusters.kubernetes.cache.handlers import ObjectStore
-from tenure.model.quantity import parse_quantity
-from tenure.model.records import record_of
-from tenure.model.report import BAD, ProblemReport
-from tenure.model.resources import MEMORY
+from tenure.model.fields.records import record_of
 from tenure.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from tenure.model.values.quantity import parse_quantity
+from tenure.model.values.report import BAD, ProblemReport
+from tenure.model.values.resources import MEMORY
 from tenure.model.volumes import (
     NodeDriver,
     StorageCapacity,

@@ -23,8 +23,8 @@ from tenure.clusters.kubernetes.read.gpu_usage import GpuReading, GpuUsageCollec
 from tenure.clusters.kubernetes.read.periodic import FRESH, PeriodicReads
 from tenure.clusters.kubernetes.read.workloads import ObservedWorkload
 from tenure.model.node import Node
-from tenure.model.quantity import parse_quantity
-from tenure.model.resources import CPU, GPU, MEMORY
+from tenure.model.values.quantity import parse_quantity
+from tenure.model.values.resources import CPU, GPU, MEMORY
 
 METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
 _Key = tuple[str, str]

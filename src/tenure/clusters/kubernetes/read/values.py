@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from tenure.clusters.kubernetes.api import Meta
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
-from tenure.model.kinds import ValueKind
-from tenure.model.report import BAD, Path, ProblemReport, path_text
+from tenure.model.fields.kinds import ValueKind
+from tenure.model.values.report import BAD, Path, ProblemReport, path_text
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain, read
+from tenure.model.fields.records import record_of
 from tenure.model.queue import Queue
-from tenure.model.records import record_of
-from tenure.model.report import BAD
+from tenure.model.values.report import BAD
 
 WATCH: Final = "volcano queues"
 """The name of the watch of Volcano's queues."""

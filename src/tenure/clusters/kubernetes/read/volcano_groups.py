@@ -16,11 +16,11 @@ from tenure.clusters.kubernetes.bounded import MOST_PROBLEMS
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.hyper_nodes import tier_label
 from tenure.clusters.kubernetes.read.values import read
-from tenure.engine.labels import selects
-from tenure.model.kinds import describe
-from tenure.model.records import record_of
-from tenure.model.report import BAD
+from tenure.engine.room.labels import selects
+from tenure.model.fields.kinds import describe
+from tenure.model.fields.records import record_of
 from tenure.model.selectors import LabelSelector, Topology
+from tenure.model.values.report import BAD
 from tenure.model.workload import SubGroup
 
 KEY: Final = "PodGroup.scheduling.volcano.sh"

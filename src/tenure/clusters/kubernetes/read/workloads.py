@@ -17,10 +17,10 @@ from tenure.clusters.kubernetes.read.groups import NOTHING_SAID, GroupDeclaratio
 from tenure.clusters.kubernetes.read.roles import in_roles, in_sub_groups
 from tenure.clusters.kubernetes.read.volcano_groups import Grouped, grouped
 from tenure.model.cluster import DEFAULT_QUEUE
-from tenure.model.resources import GPU
+from tenure.model.manifests.workload_kind import OwnerShape
 from tenure.model.selectors import Topology
+from tenure.model.values.resources import GPU
 from tenure.model.workload import NEVER, Checkpoint, Phase, SubGroup, Task, TaskSpec, Workload
-from tenure.model.workload_kind import OwnerShape
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""

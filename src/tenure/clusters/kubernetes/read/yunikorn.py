@@ -8,9 +8,9 @@ from typing import Any
 
 from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.read.values import Complain
-from tenure.model.problems import InvalidInputError
 from tenure.model.queue import Queue
 from tenure.model.settings import QuotaPreemptionSettings
+from tenure.model.values.problems import InvalidInputError
 
 KEY = "queues.yaml"
 
@@ -33,7 +33,7 @@ class YuniKorn:
         if not text:
             self.queues, self._quota = (), {}
             return
-        from tenure.model.yaml_source import parse_yaml  # noqa: PLC0415  only where there is such a ConfigMap
+        from tenure.model.documents.yaml_source import parse_yaml  # noqa: PLC0415  only where there is such a ConfigMap
         from tenure.model.yunikorn.convert import queues_of  # noqa: PLC0415
 
         try:

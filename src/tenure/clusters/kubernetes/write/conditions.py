@@ -8,7 +8,7 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.read import groups
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 PLURALS: Final = {
     "queues": "Queue",

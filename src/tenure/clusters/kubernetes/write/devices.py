@@ -30,11 +30,11 @@ from tenure.clusters.kubernetes.write.made_claims import (
 from tenure.engine.plan import ClaimedDevices, PlanStep
 from tenure.model.device_readiness import readiness
 from tenure.model.devices import AllocatedDevice, DeviceAllocation, DeviceClaim
-from tenure.model.duration import format_time
-from tenure.model.extended_resources import is_implied, made_claim_name
-from tenure.model.quantity import format_nano
-from tenure.model.records import record_of
+from tenure.model.fields.records import record_of
+from tenure.model.manifests.extended_resources import is_implied, made_claim_name
 from tenure.model.selectors import NodeSelector
+from tenure.model.values.duration import format_time
+from tenure.model.values.quantity import format_nano
 from tenure.model.workload import Phase
 
 _GONE: Final = 404

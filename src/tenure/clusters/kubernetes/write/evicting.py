@@ -19,8 +19,8 @@ from tenure.clusters.kubernetes.write.outcome import Failure, Outcome
 from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
 from tenure.clusters.kubernetes.write.pod_writer import PodWriter, broken
 from tenure.clusters.record import logged, times_evicted
-from tenure.engine.cost import lost_amounts
 from tenure.engine.plan import EVICTING, Plan, PlanStep
+from tenure.engine.state.cost import lost_amounts
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import Settings
 from tenure.model.workload import Workload

@@ -16,7 +16,7 @@ from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.model.cluster import Cluster
-from tenure.model.duration import DAY
+from tenure.model.values.duration import DAY
 
 HOUR = 3_600_000_000
 

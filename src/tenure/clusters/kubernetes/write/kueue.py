@@ -17,7 +17,7 @@ from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.kueue_workloads import EVICTED, WATCH, KueueAdmission, admission_of
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE, ObservedWorkload
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 PREEMPTED: Final = "Preempted"
 RECENT: Final = 600_000_000

@@ -19,9 +19,9 @@ from tenure.clusters.kubernetes.client.requests import MERGE, ApiError, Client
 from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.write import patches
 from tenure.engine.plan import ClaimedDevices
-from tenure.model.device_manifests import MADE
 from tenure.model.devices import DeviceAllocation, DeviceUse
-from tenure.model.extended_resources import is_implied, made_claim_name
+from tenure.model.manifests.devices import MADE
+from tenure.model.manifests.extended_resources import is_implied, made_claim_name
 from tenure.model.selectors import common_nodes
 
 CLAIMS: Final = "resourceclaims"

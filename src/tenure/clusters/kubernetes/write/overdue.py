@@ -13,8 +13,8 @@ from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.read.budgets import allows_nothing, blocked_since, budget_of
-from tenure.engine.labels import selects
 from tenure.engine.plan import PlanStep
+from tenure.engine.room.labels import selects
 from tenure.model.cluster import Cluster
 from tenure.model.opt_out import opt_out_of
 from tenure.model.queue import Queue

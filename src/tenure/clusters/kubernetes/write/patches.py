@@ -12,7 +12,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.seals import NO_SEAL, NominationNote, NoticeNote, Seal, condition_of
 from tenure.engine.plan import PlanStep
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Nomination
 
 PREEMPTION: Final = "PreemptionByScheduler"

@@ -11,7 +11,7 @@ from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.keys import lease_name
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 
 _GONE = 404
 

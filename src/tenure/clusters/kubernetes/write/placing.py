@@ -21,7 +21,7 @@ from tenure.clusters.kubernetes.write.devices import DeviceWriter
 from tenure.clusters.kubernetes.write.outcome import Failure, Outcome, Preparation
 from tenure.clusters.kubernetes.write.pod_writer import CONFLICT, PodWriter
 from tenure.engine.plan import EVICTING, Plan, PlanStep
-from tenure.model.duration import format_time
+from tenure.model.values.duration import format_time
 from tenure.model.workload import Nomination, SubGroup, Workload
 
 _GONE: Final = 404

@@ -16,8 +16,8 @@ from tenure.clusters.kubernetes.pool_status import as_part
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.queues import config_map
 from tenure.engine.plan import Plan
+from tenure.model.fields.records import record_of
 from tenure.model.queue import QueueStatus
-from tenure.model.records import record_of
 
 EVERY = 60_000_000
 """µs between two writes of a queue's usage, which changes all the time."""

@@ -1,0 +1,1 @@
+"""What commands are given: cluster files, live clusters, traces, policies, histories."""

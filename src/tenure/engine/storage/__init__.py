@@ -1,0 +1,1 @@
+"""Volumes, as far as they depend on what else is placed."""

@@ -1,0 +1,1 @@
+"""What is made of records: statements, stories, what there was at a moment, and replays."""

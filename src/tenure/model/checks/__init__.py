@@ -1,0 +1,1 @@
+"""Rules that a cluster as a whole obeys."""

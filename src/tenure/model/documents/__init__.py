@@ -1,0 +1,1 @@
+"""Files as documents: YAML and JSON into plain values with their lines, and back."""

@@ -1,0 +1,1 @@
+"""The cluster file: loading, writing, overriding, and its schema."""

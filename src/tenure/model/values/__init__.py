@@ -1,0 +1,1 @@
+"""Single values as people write them, in exact units, and what is wrong with one."""

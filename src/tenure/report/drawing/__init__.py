@@ -1,0 +1,1 @@
+"""Pictures as SVG: plots, curves, charts, and bars over time."""

@@ -1,0 +1,1 @@
+"""What stands before the pages: connections, senders, rights, and what a request asks for."""
