@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.builders import SECOND, cluster, node, queue, spec, workload
 
-from tenure.playthrough import play
 from tenure.rescheduler.problem.infeasible import too_little
 
 EXAMPLES = Path(__file__).parents[2] / "examples/rescheduler"
@@ -143,17 +141,3 @@ workloads:
     told = words("explain", path, "part")
     assert "NeverFits: no node could take one of its tasks even if it were empty: 2 insufficient nvidia.com/gpu" in told
     assert "one node that admits it and has 1 core and room for its part of 1 GPU free" in told
-
-
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [({"preemption_policy": "Never"}, "NeverPreempts"), ({"preemption_delay": 1200 * SECOND}, "PreemptionDelay")],
-)
-def test_what_nothing_is_moved_for_says_so(fields, code):
-    """Also where no other cause evicts."""
-    running = [workload(f"w{n}", of=spec(gpu=4), on=[f"n{n}"], queue="q", running=60) for n in (0, 1)]
-    waits = workload("waits", of=spec(gpu=8), queue="q", age=600, **fields)
-    nodes = [node(f"n{n}", gpu=8) for n in (0, 1)]
-    played = play(cluster(nodes, [*running, waits], [queue("q")], actions=("allocate", "reschedule")))
-    assert played.steps == []
-    assert code in [r.code for p in played.pending for r in p.reasons]

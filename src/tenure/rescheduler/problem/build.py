@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenure.engine.refusal import Refusal
 from tenure.engine.room.classes import TaskClass
 from tenure.engine.room.nodes import FREE_DEVICES
 from tenure.engine.state.cost import MICRO, cost
@@ -22,7 +23,7 @@ from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MovePro
 from tenure.rescheduler.problem.devices import Devices, by_device
 from tenure.rescheduler.problem.domains import gathered
 from tenure.rescheduler.problem.utilization import NodeUtilization, with_unread_kept, with_utilization
-from tenure.shields.opt_out import spared
+from tenure.shields.opt_out import asked_to_stay, spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import belongs_to_node, preemptibility
@@ -79,6 +80,7 @@ class MovableTasks:
     """The tasks that may be moved, for one pass of the action.
 
     What does not depend on who contends, and what tasks cost, is looked up once, until something moves (`forget`).
+    ``until`` is when the first of the rules ends that held tasks back (µs since the epoch); None where none is known.
     """
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
@@ -86,6 +88,7 @@ class MovableTasks:
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
+        self.until = min(self.rests.values(), default=None)
         self.paid = frozenset[TaskState]()
         self._workloads: list[MovableWorkload] | None = None
         self._prices: dict[TaskState, int] = {}
@@ -152,13 +155,20 @@ class MovableTasks:
         forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
         surplus_only = one.surplus_only
         if one.sparing and not (forced or everybody):
+            self._note_end(asked_to_stay(self.session, workload))
             return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
+            self._note_end(refusal)
             if refusal is not None and not refusal.core_only:
                 return ()
             surplus_only |= refusal is not None
         return one.beyond if surplus_only else one.free
+
+    def _note_end(self, refusal: Refusal | None) -> None:
+        until = None if refusal is None else refusal.until
+        if until is not None and until > self.session.now:
+            self.until = until if self.until is None else min(self.until, until)
 
 
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:

@@ -33,21 +33,41 @@ def act(action: TriggerExecution, waiting: Sequence[WorkloadState]) -> None:
         return
     memory, session = action.memory, action.session
     room = room_of_all(session)
-    contenders = [w for w in waiting if _may_contend(action, w, room)][:MOST_CONTENDERS]
+    contenders = [w for w in waiting if _may_contend(action, w, room)]
+    if len(contenders) > MOST_CONTENDERS:
+        _look_again(action, memory.look_at)
     chosen: list[WorkloadState] = []
     best: tuple[ProblemView, MoveAnswer] | None = None
-    for contender in contenders:
+    for contender in contenders[:MOST_CONTENDERS]:
         found, answer = _room_for(action, [*chosen, contender], as_it_is=best is None or not best[1].moves)
         if found is not None and answer.feasible:
             chosen.append(contender)
             memory.succeeded(contender.key)
             best = found, answer
         else:
-            memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+            _rest(action, contender)
             _report_failure(action, contender, answer, len(chosen))
     if best is not None and best[1].moves and not action.carry_out(*best, chosen, "pending"):
         for contender in chosen:
-            memory.failed(contender.key, session.now, max(action.settings.pending_for, LEAST_PAUSE))
+            _rest(action, contender)
+
+
+def _rest(action: TriggerExecution, contender: WorkloadState) -> None:
+    """Leave what got no room alone for a while.
+
+    If nothing else happens it would get none after that either, unless a rule ends that held back what could move.
+    """
+    memory, pause = action.memory, max(action.settings.pending_for, LEAST_PAUSE)
+    memory.failed(contender.key, action.session.now, pause)
+    until = action.movable.until
+    if until is not None:
+        _look_again(action, max(until, memory.again[contender.key]))
+
+
+def _look_again(action: TriggerExecution, at: int) -> None:
+    """Look again at the latest at a time (µs since the epoch), also if nothing happens until then."""
+    action.memory.look_at = min(action.memory.look_at, at)
+    action.state.wake_at(at)
 
 
 def _room_for(action: TriggerExecution, contenders: list[WorkloadState], *, as_it_is: bool) -> Planned:
@@ -93,11 +113,16 @@ def _wave_under_way(action: TriggerExecution) -> bool:
 
 def _may_contend(action: TriggerExecution, workload: WorkloadState, room: Sequence[int]) -> bool:
     step, session = workload.step, action.session
-    if step is None or workload.entry is None or workload.key in action.state.evicted:
+    if step is None or workload.entry is None:
+        return False
+    if workload.key in action.state.evicted:
+        _look_again(action, action.memory.look_at)
         return False
     refusal = delay(session, workload)
     if refusal is not None:
         action.state.obstacle(workload.key, told(refusal))
+        if refusal.until is not None:
+            _look_again(action, refusal.until)
         return False
     if held_back(session, workload, step):
         return False
