@@ -10,7 +10,7 @@ LARGE_CLASSES = 44
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 9149
+DECIDING = 9152
 """Lines of the rooms that choose who has to go."""
 
 

@@ -125,21 +125,24 @@ class EvictionState:
 
     def fresh(self) -> frozenset[TaskState]:
         """Tasks that this cycle placed, and that a later action may undo."""
-        workloads = self.session.workloads
+        workloads, promised = self.session.workloads, self._kept()
         tasks = (workloads[s.workload].tasks[s.task_index] for s in self.plan.steps if s.action == "bind")
-        return frozenset(t for t in tasks if t.phase is BOUND and t not in self.paid)
+        return frozenset(t for t in tasks if t.phase is BOUND and t not in promised)
 
     def settled(self) -> frozenset[TaskState]:
         """Tasks that may not be evicted in this cycle, because other tasks were evicted for them.
 
         They were bound in it on a nomination, or are the core of a workload that holds a nomination paid for so.
         """
-        given_up = set(self.plan.expired)
-        bound = (t for t in self.paid if t.phase is BOUND and t.fresh)
-        found = {t for t in bound if (t.workload.key, t.index) not in given_up}
+        found = {t for t in self._kept() if t.phase is BOUND and t.fresh}
         for workload in self._promised():
             found.update(core_of(workload))
         return frozenset(found)
+
+    def _kept(self) -> set[TaskState]:
+        """Give the tasks that held a nomination when the cycle began, but for those that have lost it in it."""
+        given_up = set(self.plan.expired)
+        return {t for t in self.paid if (t.workload.key, t.index) not in given_up}
 
     def _promised(self) -> set[WorkloadState]:
         """Running workloads with a nomination for which other tasks were evicted, or are under notice."""
