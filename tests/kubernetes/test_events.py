@@ -54,3 +54,14 @@ def test_who_says_very_much_silences_itself_alone():
     assert client.namespaces.count("evil") < 2 * client.namespaces.count("honest")
     assert events.dropped <= MOST_WAITING + MOST_WAITING // 50
     events.stop(0.0)
+
+
+def test_what_is_being_written_at_the_end_is_written():
+    """A process that ends waits for the answer to its last event, and not only until none is left to be sent."""
+    client = Waiting()
+    events = Events(client, "test")
+    events.tell(Subject("v1", "Pod", "default", "p", ""), "Started", "All of its core is bound.")
+    wait_until(lambda: not events._waiting, "it is not taken")
+    threading.Timer(0.3, client.opened.set).start()
+    events.stop(30.0)
+    assert client.namespaces == ["default"]

@@ -26,7 +26,7 @@ def test_a_missing_file(tmp_path):
 
 
 def test_a_directory(tmp_path):
-    assert "directory" in problem_of(tmp_path).message
+    assert "is a folder" in problem_of(tmp_path).message
 
 
 @pytest.mark.parametrize(

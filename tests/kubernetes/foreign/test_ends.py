@@ -120,6 +120,7 @@ class Closing(FaultProxy):
             client = self.plane.client()
             self.closed |= {n["metadata"]["name"] for n in client.get("/api/v1/nodes")["items"]} - set(tainted(client))
             self.plane.kubectl("cordon", *self.closed)
+            time.sleep(1)  # until kube-scheduler has heard of it
 
 
 FATAL = (

@@ -111,12 +111,13 @@ class Events:
         self._there.set()
 
     def stop(self, seconds: float = 2.0) -> None:
-        """Write what waits, for at most so many seconds, and end."""
+        """Write what waits, for at most so many seconds, and end with what is being written."""
         until = time.monotonic() + seconds
         while self._waiting and time.monotonic() < until:
             time.sleep(0.02)
         self._stopped = True
         self._there.set()
+        self._thread.join(max(0.0, until - time.monotonic()))
 
     def _body(self, subject: Subject, reason: str, note: str, *, is_warning: bool) -> dict[str, Any]:
         self._serial += 1
