@@ -105,9 +105,9 @@ class _Requeue:
         for skip in found.skips:
             workload = self.context.session.workloads[skip.workload]
             if skip.reason == "cooldown":
-                self._wake_at(workload.not_before)
+                self.context.plan.wake_at(workload.not_before)
             elif skip.reason == "minruntime_protected":
-                self._wake_at(contention.protected_until(workload))
+                self.context.plan.wake_at(contention.protected_until(workload))
 
     def _wake_when_due(self) -> None:
         """Note when the next workload may be nominated, if a contender could take its place."""
@@ -118,12 +118,7 @@ class _Requeue:
             or queues_contend(session)
         )
         if anybody and anything_waits(session.waiting):
-            self._wake_at(self.memory.due.next())
-
-    def _wake_at(self, time: int | None) -> None:
-        plan = self.context.plan
-        if time is not None and time > plan.now and (plan.wake is None or time < plan.wake):
-            plan.wake = time
+            self.context.plan.wake_at(self.memory.due.next())
 
 
 def _tell_contenders(state: EvictionState) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.plan import Plan
 from tenure.engine.serving.order import QueueOrder
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
@@ -27,7 +26,7 @@ def reschedule(context: Context) -> None:
         if session.now >= memory.look_at:
             waiting = _overdue(context, memory)
         else:  # something has happened since the last look
-            _wake_at(context.plan, memory.look_at)
+            context.plan.wake_at(memory.look_at)
     if context.about is not None:
         waiting = [w for w in waiting if w.key == context.about] or waiting
     emptied = [n for n in draining if any(t.node == n and t.active for t in session.on_node[n])] if draining else []
@@ -52,7 +51,7 @@ def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
     later = [at for at in due.values() if at > now]
     soonest = min(later, default=None)
     if soonest is not None:
-        _wake_at(context.plan, soonest)
+        context.plan.wake_at(soonest)
     memory.look_at = min(now + wait, soonest) if soonest is not None else now + wait
     if len(later) == len(due):
         return []
@@ -63,11 +62,6 @@ def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
             found.append(workload)
         order.pass_over(workload)
     return found
-
-
-def _wake_at(plan: Plan, time: int) -> None:
-    """Note that something may be due at ``time`` (µs since the epoch)."""
-    plan.wake = time if plan.wake is None else min(plan.wake, time)
 
 
 def _new(context: Context, memory: MoveMemory, made: list[tuple[int, int]]) -> list[int]:

@@ -155,6 +155,11 @@ class Plan:
     unsaved: list[str] = field(default_factory=list)
     losing: list[tuple[str, str]] = field(default_factory=list)
 
+    def wake_at(self, time: int | None) -> None:
+        """Note that something may be due at a later ``time`` (µs since the epoch), if there is one."""
+        if time is not None and time > self.now and (self.wake is None or time < self.wake):
+            self.wake = time
+
     def give_up(self, places: Sequence[tuple[str, int]]) -> None:
         """Give nominations up, by workload and number of the task; those of this plan are no steps of it any more."""
         gone, known = set(places), set(self.expired)
