@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tenure.model.cluster import Cluster
+from tenure.web.playing.ordered_lock import OrderedLock
 from tenure.web.playing.played import read, write
 
 LIMIT: Final = 60.0
@@ -61,8 +62,8 @@ class Player:
     def __init__(self, limit: float = LIMIT) -> None:
         self.limit = limit
         self._process: subprocess.Popen[bytes] | None = None
-        self._turn = threading.Lock()
-        self._what_ifs = threading.Lock()
+        self._turn = OrderedLock()
+        self._what_ifs = OrderedLock()
         self._waiting = [threading.BoundedSemaphore(MOST_WAITING) for _ in range(2)]
         self._kept: Cluster | None = None
 
