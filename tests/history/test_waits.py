@@ -1,5 +1,6 @@
 """When workloads waited, who was there meanwhile and who took the room: found without reading the whole history."""
 
+import json
 import tracemalloc
 
 import pytest
@@ -52,16 +53,53 @@ def test_takers_of_the_lives_around_a_wait_are_those_of_all_lives(tmp_path_facto
     """The console has all lives in memory, a story reads those around its wait: both name the same takers."""
     with opened(tmp_path_factory) as store:
         recorded(store, *world)
-        source = PastSource(store.place)
-        last = store.span()[1]
-        for key, life in source._passed.lives.items():
-            causes = causes_of(store.story(key), key)
-            with store.reading() as connection:
-                lives = lives_around(store, connection, life.submitted, life.waited_until(last) + 1, causes)
-            told = [t for t in takers_among(lives, key, causes, last, 100) if t.how != "holds"]
-            known = [t for t in source.takers(key, 100) if t.how != "holds"]
-            assert told == known
-        source.close()
+        both_name_the_same_takers(store)
+
+
+def both_name_the_same_takers(store):
+    """Hold the takers that a story finds against those of the console, for each workload."""
+    source = PastSource(store.place)
+    last = store.span()[1]
+    for key, life in source._passed.lives.newest.items():
+        causes = causes_of(store.story(key), key, life.submitted)
+        with store.reading() as connection:
+            lives = lives_around(store, connection, life.submitted, life.waited_until(last) + 1, causes)
+        own = lives.newest[key]
+        told = [t for t in takers_among(lives.of_all(), key, own, causes, last, 100) if t.how != "holds"]
+        known = [t for t in source.takers(key, 100) if t.how != "holds"]
+        assert own == life
+        assert told == known
+    source.close()
+
+
+@settings(max_examples=tries(12, 125), deadline=None)
+@given(turns=st.lists(st.sampled_from("abc"), min_size=6, max_size=30))
+def test_workloads_that_come_again_under_their_names_have_several_lives(tmp_path_factory, turns):
+    """Each turn brings a workload one step on: it comes, starts, ends, and comes again under the same name."""
+    steps, drafts = dict.fromkeys("abc", 0), []
+    for number, name in enumerate(turns):
+        at, step = NOVEMBER + number * MINUTE, steps[name] % 3
+        steps[name] += 1
+        payload = payload_of(tasks=1, ask={"cpu": 1000}) if step == 0 else payload_of(tasks=[])
+        drafts.append(Draft(at, ("submitted", "started", "ended")[step], f"team/{name}", "q", payload=payload))
+    with opened(tmp_path_factory) as store:
+        store.append(HERE, numbered(drafts, b"again"))
+        both_name_the_same_takers(store)
+
+
+def test_who_started_in_an_earlier_life_took_no_room_in_the_newest(tmp_path, run_command):
+    """A job that is applied again every day waits for those of today, and of one that ran twice the first run ended."""
+    drafts = [
+        *life(1, NOVEMBER),  # its first life, in which it did not wait
+        Draft(NOVEMBER + 2 * MINUTE, "submitted", "team/job-2", "a", payload=payload_of(tasks=1, ask={"cpu": 1000})),
+        Draft(NOVEMBER + 3 * MINUTE, "submitted", "team/job-1", "a", payload=payload_of(tasks=1, ask={"cpu": 1000})),
+        Draft(NOVEMBER + 4 * MINUTE, "started", "team/job-2", "a", value=2 * MINUTE, payload=payload_of(tasks=[])),
+    ]
+    with open_history(str(tmp_path / "history.db"), write=True) as store:
+        store.append(HERE, numbered(drafts, b"again"))
+    _, printed, _ = run_command("story", "team/job-1", "--history", str(tmp_path / "history.db"), "--format", "json")
+    (taker,) = json.loads(printed)["takers"]
+    assert taker["workload"] == "team/job-2"
 
 
 def life(number, at, *, ends=True):
@@ -135,7 +173,11 @@ def test_no_workload_took_the_room_of_one_that_started_at_once():
         "n/at-once": LifeLine("q", SECOND, started=SECOND, asked={"cpu": 1}),
         "n/waited": LifeLine("q", SECOND, started=2 * SECOND, asked={"cpu": 1}),
     }
-    assert takers_among(lives, "n/at-once", {}, 9 * SECOND, 5) == []
-    assert [t.workload for t in takers_among(lives, "n/waited", {}, 9 * SECOND, 5)] == ["n/at-once", "n/before"]
-    (by,) = takers_among(lives, "n/at-once", {"n/waited": "reclaim"}, 9 * SECOND, 5)
+
+    def takers(name, causes):
+        return takers_among(lives.items(), name, lives[name], causes, 9 * SECOND, 5)
+
+    assert takers("n/at-once", {}) == []
+    assert [t.workload for t in takers("n/waited", {})] == ["n/at-once", "n/before"]
+    (by,) = takers("n/at-once", {"n/waited": "reclaim"})
     assert (by.workload, by.how) == ("n/waited", "evicted")

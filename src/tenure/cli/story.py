@@ -84,18 +84,23 @@ def _in_hindsight(store: HistoryStore, name: str, wait: StoryWait) -> Story | No
 def _takers(
     store: HistoryStore, name: str, records: list[HistoryRecord], waits: list[StoryWait], last: int
 ) -> list[Taker]:
-    """Give the workloads for which it was evicted, and those that had room while it waited for its first start."""
+    """Give the workloads for which it was evicted, and those that had room while it waited for its first start.
+
+    Of a workload that came again under its name this is about its newest life.
+    """
     from tenure.history.reading.lives import lives_around  # noqa: PLC0415  loaded when it runs
     from tenure.history.reading.takers import causes_of, takers_among  # noqa: PLC0415
 
-    causes = causes_of(records, name)
+    own = [record for record in records if record.workload == name]
+    came = next((r.at for r in reversed(own) if r.kind == "submitted"), (own or records)[0].at)
+    causes = causes_of(own, name, came)
     if not waits and not causes:
         return []
-    came = next((record.at for record in records if record.workload == name), records[0].at)
-    first = next((r.at for r in records if r.workload == name and r.kind in {"started", "ended"}), last)
+    first = next((r.at for r in own if r.kind in {"started", "ended"} and r.at >= came), last)
     with store.reading() as connection:
         lives = lives_around(store, connection, came, first + 1, causes)
-    return takers_among(lives, name, causes, last, MOST_TAKERS)
+    life = lives.newest.get(name)
+    return [] if life is None else takers_among(lives.of_all(), name, life, causes, last, MOST_TAKERS)
 
 
 def _print_json(

@@ -1,8 +1,11 @@
-"""The lives of the workloads around a wait, without those of all the others."""
+"""The lives of workloads, as records tell of them; one that comes again under its name begins another life."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -12,24 +15,59 @@ from tenure.history.reading.views import Stay, stays_at
 from tenure.history.record import HistoryRecord
 from tenure.history.store import HistoryStore, in_batches
 
+TURNS: Final = ("submitted", "started", "ended")
+"""Kinds of records that begin a life, or change it."""
+
+
+@dataclass(slots=True)
+class Lives:
+    """Lives by the workload's name: the newest of each, and those before."""
+
+    newest: dict[str, LifeLine] = field(default_factory=dict)
+    before: list[tuple[str, LifeLine]] = field(default_factory=list)
+    asks: dict[tuple[tuple[str, int], ...], dict[str, int]] = field(default_factory=dict)
+    """What is asked for, once for all that ask for the same."""
+
+    def note(self, record: HistoryRecord) -> None:
+        """Note what the next record says."""
+        key = record.workload or ""
+        if record.kind == "submitted" or key not in self.newest:
+            asked: dict[str, int] = record.payload.get("ask") or {}
+            alike = self.asks.setdefault(tuple(asked.items()), asked)
+            if key in self.newest:
+                self.before.append((key, self.newest[key]))
+            self.newest[key] = LifeLine(record.queue or "", record.at, asked=alike)
+        life = self.newest[key]
+        if record.kind == "started" and life.started is None and not record.payload.get("again"):
+            life.started = record.at
+        elif record.kind == "ended":
+            life.ended = record.at
+
+    def of_all(self) -> Iterator[tuple[str, LifeLine]]:
+        """Give every life with its name, those of one name in their order."""
+        return chain(self.before, self.newest.items())
+
+    def as_of(self, at: int) -> Lives:
+        """Give them as they were known at a moment (µs since the epoch)."""
+        found = Lives()
+        for key, life in self.of_all():
+            if life.submitted <= at:
+                if key in found.newest:
+                    found.before.append((key, found.newest[key]))
+                found.newest[key] = life.as_of(at)
+        return found
+
 
 def lives_around(
     store: HistoryStore, connection: Connection, since: int, until: int, others: Collection[str] = ()
-) -> dict[str, LifeLine]:
-    """Give the lives of the workloads that were there at a time, of those that started until another, and of others."""
-    lives = {key: life_of(stay, since) for key, stay in stays_at(store, connection, since).items()}
-    there = set(lives)
-    for names in in_batches([key for key in others if key not in lives]):
-        for record, _ in store.scan(connection, Query(kinds=("started",), workloads=names)):
-            _started(lives, record)
-    for record, _ in store.scan(connection, Query(kinds=("started",), since=since, until=until)):
-        _started(lives, record)
-    for names in in_batches([key for key in lives if key not in there]):
-        for record, _ in store.scan(connection, Query(kinds=("submitted",), workloads=names)):
-            lives[record.workload or ""].asked = record.payload.get("ask") or {}
-    for names in in_batches(list(lives)):
-        for record, _ in store.scan(connection, Query(kinds=("ended",), workloads=names, since=since)):
-            _ended(lives[record.workload or ""], record)
+) -> Lives:
+    """Give the lives of the workloads that were there at a time or came before another, and of others."""
+    lives = Lives({key: life_of(stay, since) for key, stay in stays_at(store, connection, since).items()})
+    for record, _ in store.scan(connection, Query(kinds=TURNS, since=since + 1, until=until)):
+        lives.note(record)
+    for names in in_batches([*lives.newest, *(key for key in others if key not in lives.newest)]):
+        for record, _ in store.scan(connection, Query(kinds=TURNS, workloads=names, since=until)):
+            lives.note(record)
     return lives
 
 
@@ -37,16 +75,3 @@ def life_of(stay: Stay, at: int) -> LifeLine:
     """Give the life of a workload that is there; of one that runs, whose start is not known, it is taken to be now."""
     started = at if stay.started is None and stay.tasks else stay.started
     return LifeLine(stay.queue, stay.submitted, started, asked=stay.fields.get("ask") or {})
-
-
-def _started(lives: dict[str, LifeLine], record: HistoryRecord) -> None:
-    """Note a first start."""
-    if not record.payload.get("again"):
-        life = lives.setdefault(record.workload or "", LifeLine(record.queue or "", record.at - record.value))
-        life.started = record.at if life.started is None else life.started
-
-
-def _ended(life: LifeLine, record: HistoryRecord) -> None:
-    """Note the first end after the start."""
-    if life.ended is None and record.at >= (life.submitted if life.started is None else life.started):
-        life.ended = record.at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -57,26 +57,33 @@ class LifeLine:
         return self.started if self.started is not None else self.ended if self.ended is not None else last
 
 
-def causes_of(records: list[HistoryRecord], workload: str) -> dict[str, str]:
-    """Give for whom a workload was evicted, by the records of its story, and by which cause."""
+def causes_of(records: list[HistoryRecord], workload: str, since: int) -> dict[str, str]:
+    """Give for whom a workload was evicted from a time on, by the records of its story, and by which cause."""
     return {
         record.beneficiary: record.cause or ""
         for record in records
-        if record.kind == "evicted" and record.workload == workload and record.beneficiary
+        if record.kind == "evicted" and record.workload == workload and record.beneficiary and record.at >= since
     }
 
 
 def takers_among(
-    lives: Mapping[str, LifeLine], workload: str, causes: Mapping[str, str], last: int, limit: int
+    lives: Iterable[tuple[str, LifeLine]],
+    workload: str,
+    own: LifeLine,
+    causes: Mapping[str, str],
+    last: int,
+    limit: int,
 ) -> list[Taker]:
     """Give who took the room of a workload until its first start, the most telling first.
 
     Parameters
     ----------
     lives
-        Workloads by name; at least those that ran while it waited.
+        Lives with the workload's name, those of one name in their order; at least those that ran while it waited.
     workload
         Whose room it is.
+    own
+        Its life: it may have had others under that name.
     causes
         For whom it was evicted, and by which cause.
     last
@@ -84,20 +91,17 @@ def takers_among(
     limit
         The most that are given.
     """
-    own = lives.get(workload)
-    if own is None:
-        return []
-    until, main, found = own.waited_until(last), GPU if own.asked.get(GPU) else CPU, []
-    for other, life in lives.items():
+    until, main = own.waited_until(last + 1), GPU if own.asked.get(GPU) else CPU
+    found = {whom: Taker(whom, "", "evicted", 0, None, None, {}, cause) for whom, cause in causes.items()}
+    for other, life in lives:
         how = "evicted" if other in causes else _how(own, life, until)
         if how and other != workload and (life.asked.get(main) or other in causes):
             held = {name: amount for name, amount in life.asked.items() if name in own.asked}
-            found.append(
-                Taker(other, life.queue, how, life.submitted, life.started, life.ended, held, causes.get(other, ""))
-            )
-    found += [Taker(whom, "", "evicted", 0, None, None, {}, causes[whom]) for whom in causes.keys() - lives.keys()]
-    found.sort(key=lambda taker: (TAKER_RANKS[taker.how], -taker.held.get(main, 0), taker.workload))
-    return found[:limit]
+            told = Taker(other, life.queue, how, life.submitted, life.started, life.ended, held, causes.get(other, ""))
+            if other not in found or TAKER_RANKS[how] <= TAKER_RANKS[found[other].how]:
+                found[other] = told
+    ranked = sorted(found.values(), key=lambda t: (TAKER_RANKS[t.how], -t.held.get(main, 0), t.workload))
+    return ranked[:limit]
 
 
 def _how(own: LifeLine, other: LifeLine, until: int) -> str:

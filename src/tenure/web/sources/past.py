@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from tenure.history import open_history
 from tenure.history.connect import name_of
 from tenure.history.query import Query
-from tenure.history.reading.lives import life_of
+from tenure.history.reading.lives import Lives, life_of
 from tenure.history.reading.story import sentence, told_together
 from tenure.history.reading.takers import LifeLine, Taker, causes_of, takers_among
 from tenure.history.reading.views import (
@@ -78,35 +78,31 @@ WEIGHTED: Final = "weighted"
 
 @dataclass(slots=True)
 class Passed:
-    """What one pass over a history leaves: every workload's life, and the state at some moments."""
+    """What one pass over a history leaves: the lives of all workloads, and the state at some moments."""
 
     content: str
     span: tuple[int, int]
     begin: int
-    lives: dict[str, LifeLine] = field(default_factory=dict)
-    before: list[tuple[str, LifeLine]] = field(default_factory=list)
-    """Earlier lives of workloads that came again under their name."""
-    asks: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = field(default_factory=dict)
+    lives: Lives = field(default_factory=Lives)
     moments: list[int] = field(default_factory=list)
     states: list[dict[str, Stay]] = field(default_factory=list)
     kept: int = 0
     evictions: list[EvictionLine] | None = None
     waits: list[WaitLine] = field(default_factory=list)
     series: dict[int, UseSeries | None] = field(default_factory=dict)
-    then: tuple[int, dict[str, LifeLine]] | None = None
+    then: tuple[int, Lives] | None = None
 
     def last(self, at: int | None) -> int:
         """Give the last moment of which is told: one that is asked for, at the latest the end."""
         return self.span[1] if at is None else min(at, self.span[1])
 
-    def lives_at(self, at: int | None) -> dict[str, LifeLine]:
+    def lives_at(self, at: int | None) -> Lives:
         """Give the lives as they were known at a moment; at the end where none is given."""
         if at is None or at >= self.span[1]:
             return self.lives
         found = self.then
         if found is None or found[0] != at:
-            came = (one for one in chain(self.before, self.lives.items()) if one[1].submitted <= at)
-            found = self.then = at, {key: life.as_of(at) for key, life in came}
+            found = self.then = at, self.lives.as_of(at)
         return found[1]
 
 
@@ -150,16 +146,16 @@ class PastSource:
         count, last = 0, begin
         with self._store.reading() as connection:
             found = stays_at(self._store, connection, begin - 1)
-            made.lives = {key: life_of(stay, begin) for key, stay in found.items()}
+            made.lives = Lives({key: life_of(stay, begin) for key, stay in found.items()})
             self._keep(made, begin - 1, found)
             for record, _ in self._store.scan(connection, Query(kinds=LIFE, since=begin)):
                 if count >= STRIDE and record.at > last and made.kept + len(found) <= MOST_KEPT:
                     self._keep(made, last, found)
                     count = 0
                 live_on(found, record)
-                _note(made, record)
+                made.lives.note(record)
                 count, last = count + 1, record.at
-        made.waits = _waits(made.lives, span[1], MOST_WAITS)
+        made.waits = _waits(made.lives.newest, span[1], MOST_WAITS)
         return made
 
     def _choose(self) -> None:
@@ -229,7 +225,7 @@ class PastSource:
         """Give the namespaces of all whose lives are gone through, and of those of which evictions tell."""
         with self._current() as passed:
             told = {key for line in self.log() for key in (line.workload, line.beneficiary) if key}
-            return {key.partition("/")[0] for key in chain(passed.lives, told)}
+            return {key.partition("/")[0] for key in chain(passed.lives.newest, told)}
 
     def picture(self, at: int | None = None) -> Picture:
         """Give the cluster at a moment, at the end where none is given."""
@@ -294,15 +290,19 @@ class PastSource:
     def takers(self, key: str, limit: int, at: int | None = None) -> list[Taker]:
         """Give for whom it was evicted, those that started while it waited, and those that held room when it came."""
         with self._current() as passed:
-            causes = causes_of(self._store.story(key, limit=1000, until=_after(at)), key)
-            return takers_among(passed.lives_at(at), key, causes, passed.last(at), limit)
+            lives = passed.lives_at(at)
+            own = lives.newest.get(key)
+            if own is None:
+                return []
+            causes = causes_of(self._store.story(key, limit=1000, newest=True, until=_after(at)), key, own.submitted)
+            return takers_among(lives.of_all(), key, own, causes, passed.last(at), limit)
 
     def waits(self, viewer: Viewer, limit: int, at: int | None = None) -> list[WaitLine]:
         """Give those that waited longest."""
         with self._current() as passed:
             found = passed.waits
             if at is not None:
-                lives = {key: life for key, life in passed.lives_at(at).items() if viewer.sees(key)}
+                lives = {key: life for key, life in passed.lives_at(at).newest.items() if viewer.sees(key)}
                 found = _waits(lives, passed.last(at), limit)
             return [line for line in found if viewer.sees(line.workload)][:limit]
 
@@ -363,21 +363,6 @@ def _after(at: int | None) -> int | None:
 
 def _copy(stay: Stay) -> Stay:
     return replace(stay, tasks=dict(stay.tasks))
-
-
-def _note(passed: Passed, record: HistoryRecord) -> None:
-    """Note what a record says of a workload's life; what many ask for alike is kept once."""
-    key, lives = record.workload or "", passed.lives
-    if record.kind == "submitted" or key not in lives:
-        asked: Any = record.payload.get("ask") or {}
-        alike = passed.asks.setdefault(tuple(asked.items()), asked)
-        if key in lives:
-            passed.before.append((key, lives[key]))
-        lives[key] = LifeLine(record.queue or "", record.at, asked=alike)
-    if record.kind == "started" and lives[key].started is None:
-        lives[key].started = record.at
-    elif record.kind == "ended":
-        lives[key].ended = record.at
 
 
 def _waits(lives: Mapping[str, LifeLine], last: int, most: int) -> list[WaitLine]:
