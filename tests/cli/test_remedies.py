@@ -30,7 +30,7 @@ from tenure.model.workload import Phase, Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
-from tenure.victims.aftermath.aftermath import TAKEN_AGAIN
+from tenure.victims.aftermath.asked import TAKEN_AGAIN
 from tenure.victims.dry_run import dry_runs as dry_run
 from tenure.victims.rules.causes import PRIORITY
 

@@ -20,7 +20,8 @@ from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent
 from tenure.victims.search.search_scope import ReclaimScope
@@ -30,11 +31,11 @@ seeds = st.integers(0, 1 << 32)
 causes = st.sampled_from(["reclaim", "preempt", "consolidate"])
 
 
-def paying_sets(dry_runs, contender, rules, pieces):
+def paying_sets(dry_runs, rules, pieces):
     """Every set that passes its play-through, found by trying all."""
     for size in range(1, len(pieces) + 1):
         for subset in map(list, combinations(pieces, size)):
-            if consistent(subset) and isinstance(dry_runs.play(contender, subset, rules), AcceptedSet):
+            if consistent(subset) and isinstance(dry_runs.play(rules, subset), AcceptedSet):
                 yield subset
 
 
@@ -61,7 +62,7 @@ def contenders(cluster, cause, session=None, most=MOST_PIECES):
 def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), cause):
         if bounds.infeasible(contender, contender.step):
-            assert next(paying_sets(dry_runs, contender, rules, pieces), None) is None
+            assert next(paying_sets(dry_runs, rules, pieces), None) is None
 
 
 @given(seeds)
@@ -69,7 +70,7 @@ def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
 def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
         allowed = ReclaimScope(bounds, contender).allows
-        for subset in paying_sets(dry_runs, contender, rules, pieces):
+        for subset in paying_sets(dry_runs, rules, pieces):
             assert all(map(allowed, subset))
 
 
@@ -78,7 +79,7 @@ def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
 def test_a_set_that_pays_is_never_called_too_much(seed):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
         too_much = bounds.too_much(contender, pieces)
-        for subset in paying_sets(dry_runs, contender, rules, pieces):
+        for subset in paying_sets(dry_runs, rules, pieces):
             assert not too_much(subset)
 
 

@@ -25,8 +25,9 @@ from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run.dry_runs import NO_ROOM, DryRuns
+from tenure.victims.dry_run.dry_runs import DryRuns, SetPlay
 from tenure.victims.dry_run.first_served import FirstServed
+from tenure.victims.dry_run.outcome import NO_ROOM
 from tenure.victims.rules.causes import PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import pieces_of
 from tenure.victims.rules.set_order import consistent
@@ -39,27 +40,27 @@ MOST_PIECES = 7
 def held_against_the_play(patch):
     """Play through whatever would be refused without it; gives the size of each such set, and who is served first."""
     seen, said = [], []
-    instead, plays = FirstServed.instead, DryRuns._play
+    instead, plays = FirstServed.instead, SetPlay.run
 
     def ask(self, contender, pieces, before):
         said[-1] = instead(self, contender, pieces, before)
 
-    def both(self, play, start):
+    def both(play, start):
         said.append(None)
-        found = plays(self, play, start)
+        found = plays(play, start)
         first = said.pop()
         if first is not None:
             kind = {piece.workload: "placed now" if piece.fresh else "ran" for piece in play.pieces}.get(first, "other")
             seen.append((len(play.pieces), kind))
             assert isinstance(found, Refusal)
             assert found.shield == NO_ROOM or kind == "ran"
-            assert found.shield != NO_ROOM or kind == "other" or self.back[:1] == [first]
+            assert found.shield != NO_ROOM or kind == "other" or play.runs.back[:1] == [first]
             again = any(task.leaving >= 0 for task in first.tasks)  # where it stood when this plan evicted it
             assert kind != "other" or again or first.root.satisfied()
         return found
 
     patch.setattr(FirstServed, "instead", ask)
-    patch.setattr(DryRuns, "_play", both)
+    patch.setattr(SetPlay, "run", both)
     return seen
 
 
@@ -74,7 +75,7 @@ def play_all(state, cause):
         pieces = list(gatherer.gather(rules).all())[:MOST_PIECES]
         if rules.contender_may() is None:
             for subset in filter(consistent, chain.from_iterable(combinations(pieces, size) for size in (1, 2, 3))):
-                dry_runs.play(contender, subset, rules, brief=True)
+                dry_runs.play(rules, subset, brief=True)
 
 
 def drawn(seed):

@@ -18,7 +18,7 @@ from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.settings import Settings
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
-from tenure.victims.dry_run.dry_runs import NO_ROOM, AcceptedSet
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
 from tenure.victims.search.returning_victims import ReturningVictims
 
 GPU = "nvidia.com/gpu"
@@ -58,7 +58,7 @@ def said_to_return(seed):
     for dry_runs, contender, rules, pieces, _ in contenders(cluster, "reclaim", session, most=99):
         several = [rng.sample(pieces, min(len(pieces), rng.choice([2, 3]))) for _ in pieces]
         for taken in [*([piece] for piece in pieces), *several]:
-            verdict = dry_runs.play(contender, taken, rules)
+            verdict = dry_runs.play(rules, taken)
             if isinstance(verdict, AcceptedSet) or verdict.shield != NO_ROOM or not dry_runs.back:
                 continue
             returning = ReturningVictims(session, contender)
@@ -71,8 +71,8 @@ def said_to_return(seed):
 @given(st.integers(0, 1 << 32))
 @settings(max_examples=tries(75, 750), deadline=None)
 def test_none_that_is_said_to_return_pays(seed):
-    for dry_runs, contender, rules, piece, _ in said_to_return(seed):
-        assert not isinstance(dry_runs.play(contender, [piece], rules), AcceptedSet)
+    for dry_runs, _, rules, piece, _ in said_to_return(seed):
+        assert not isinstance(dry_runs.play(rules, [piece]), AcceptedSet)
 
 
 def test_some_are_said_to():

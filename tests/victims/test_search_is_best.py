@@ -20,7 +20,8 @@ from tenure.model.workload import SubGroup
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.passes.preemption_pass import FIRST_TURN
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.set_order import consistent, key_of, lowest_of, usage
@@ -36,13 +37,13 @@ RULES = {
 seeds = st.integers(0, 1 << 32)
 
 
-def best_of_all(session, dry_runs, contender, rules, pieces):
+def best_of_all(session, dry_runs, rules, pieces):
     """Every allowed set that no other beats inside one queue; the first of them in the order of sets."""
     valid = [
         subset
         for size in range(1, len(pieces) + 1)
         for subset in map(list, combinations(pieces, size))
-        if consistent(subset) and isinstance(dry_runs.play(contender, subset, rules), AcceptedSet)
+        if consistent(subset) and isinstance(dry_runs.play(rules, subset), AcceptedSet)
     ]
     lowest = lowest_of(pieces)
     kept = [s for s in valid if not any(beaten(s, other, dry_runs.weights, lowest) for other in valid)]
@@ -88,7 +89,7 @@ def test_the_chosen_set_is_the_best_of_all_allowed_sets(seed, cause, order, turn
         found = search.run(budget)
         if budget.hit:
             continue
-        best = best_of_all(session, dry_runs, contender, rules, pieces)
+        best = best_of_all(session, dry_runs, rules, pieces)
         chosen = None if found.pieces is None else key_of(session.settings, found.pieces)
         assert chosen == best or (found.cut and chosen is None)
 
@@ -116,7 +117,7 @@ def test_what_the_rules_allow_does_not_depend_on_the_order_of_the_pieces(seed):
         pieces = [p for p in gatherer.gather(rules).all() if p.whole]
         for size in range(2, len(pieces) + 1):
             some = rng.sample(pieces, size)
-            verdicts = {allowed(dry_runs.play(contender, order, rules)) for order in islice(permutations(some), 24)}
+            verdicts = {allowed(dry_runs.play(rules, order)) for order in islice(permutations(some), 24)}
             assert len(verdicts) == 1
 
 
@@ -144,7 +145,7 @@ def test_a_trial_in_which_other_subgroups_start_leaves_the_next_step_as_it_was()
     rules = PreemptRules(session, contender)
     before = state_of(session)
     (piece,) = CandidateGatherer(session, dry_runs.plugins, PreemptibleUsage(session)).gather(rules).all()
-    assert isinstance(dry_runs.play(contender, [piece], rules), AcceptedSet)
+    assert isinstance(dry_runs.play(rules, [piece]), AcceptedSet)
     assert [t.name for t in contender.step.tasks] == ["contender-0", "contender-1"]
     assert state_of(session) == before
 
@@ -182,7 +183,7 @@ def test_a_trial_leaves_the_session_as_it_was(seed):
     for contender in session.waiting.all():
         rules = ReclaimEligibility(session, shares, contender)
         for piece in gatherer.gather(rules).all():
-            dry_runs.play(contender, [piece], rules)
+            dry_runs.play(rules, [piece])
             assert state_of(session) == before
 
 

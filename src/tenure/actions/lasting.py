@@ -18,7 +18,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.victims.dry_run.dry_runs import AcceptedSet, is_back
+from tenure.victims.dry_run.outcome import AcceptedSet, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.trials import SearchBudget
@@ -85,9 +85,8 @@ def _judged(context: Context, state: EvictionState, sets: Sets, contender: Workl
     cause, tasks = sets[contender]
     assert state.aftermath is not None
     promised = [t for t in contender.tasks if t.nominated >= 0]
-    victims = list(dict.fromkeys(t.workload for t in tasks))
     played = AcceptedSet([], promised, evicted=tasks)
-    return state.aftermath.judge(contender, victims, played, cause, context.fairness.now())
+    return state.aftermath.judge(contender, cause, played, context.fairness.now())
 
 
 def _give_up(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal) -> bool:

@@ -25,7 +25,7 @@ from tenure.engine.state.notices import recall
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.values.readable import weighted_hours
-from tenure.victims.dry_run.dry_runs import is_back
+from tenure.victims.dry_run.outcome import is_back
 from tenure.victims.recording.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))

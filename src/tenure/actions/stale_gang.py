@@ -15,7 +15,7 @@ from tenure.engine.state.workloads import SUCCEEDED, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.values.duration import format_duration
 from tenure.model.values.readable import weighted_hours
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import prices, record
 from tenure.victims.rules.pieces import pieces_of
 

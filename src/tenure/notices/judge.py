@@ -18,7 +18,7 @@ from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import Price, prices
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
@@ -145,7 +145,7 @@ class NoticeJudge:
         """Play a set through for a group's contender."""
         assert group.contender is not None
         rules = self._rules(group, pieces)
-        return self.state.dry_runs(self.shares).play(group.contender, pieces, rules, keep=keep)
+        return self.state.dry_runs(self.shares).play(rules, pieces, keep=keep)
 
     def _begun(self, group: NoticeGroup) -> list[TaskState]:
         """Give what is left of cores of which the rest was evicted with them, and that will not be whole again.

@@ -24,7 +24,7 @@ from tenure.notices.judge import NoticeJudge
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import Price, prices, write_placed
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import ConsolidateRules
@@ -161,7 +161,7 @@ class _Settling:
         if not RoomDemand(self.session, contender.step).met(()):
             return True
         dry_runs = self.state.dry_runs(self.state.fairness.now())
-        return not isinstance(dry_runs.play(contender, (), ConsolidateRules(self.session, contender)), AcceptedSet)
+        return not isinstance(dry_runs.play(ConsolidateRules(self.session, contender), ()), AcceptedSet)
 
     # -- withdrawing --------------------------------------------------------------------------------------------------
 

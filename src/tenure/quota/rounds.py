@@ -26,7 +26,7 @@ from tenure.quota.choose import QuotaChoice, choose
 from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
 from tenure.quota.usage import TerminatingUsage, excess_of, used
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import prices, record
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece, held

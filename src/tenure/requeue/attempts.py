@@ -19,7 +19,7 @@ from tenure.requeue.put_off import PutOffContenders
 from tenure.requeue.rules import RequeueRules
 from tenure.shields.opt_out import asked_to_stay, may_go
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece, needed_of
 
@@ -80,7 +80,7 @@ class RequeueAttempts:
             return False
         rules = RequeueRules(session, self.shares, contender)
         keep = session.settings.backfill != "easy"
-        played = self.dry_runs.play(contender, (), rules, keep=keep)
+        played = self.dry_runs.play(rules, (), keep=keep)
         if isinstance(played, AcceptedSet) and keep:
             self.commits.place(played)
         return isinstance(played, AcceptedSet)

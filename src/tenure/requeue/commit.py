@@ -12,7 +12,8 @@ from tenure.engine.state.workloads import WorkloadState
 from tenure.model.values.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
-from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, gone_for_now
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import AcceptedSet, gone_for_now
 from tenure.victims.recording.record import prices, record
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
@@ -31,7 +32,7 @@ class RequeueCommits:
     def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> AcceptedSet | Refusal:
         """Play a set through; with ``keep``, one that pays stays carried out."""
         rules = RequeueRules(self.session, self.dry_runs.shares, contender, pieces)
-        return self.dry_runs.play(contender, pieces, rules, keep=keep)
+        return self.dry_runs.play(rules, pieces, keep=keep)
 
     def place(self, played: AcceptedSet) -> None:
         """Write into the plan what found a place without an eviction."""

@@ -11,7 +11,7 @@ from tenure.requeue.memory import SearchPosition
 from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.prefilter import CandidatePrefilter
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.rules.pieces import Piece
 
 Gives = tuple[list[Piece], list[Piece]]

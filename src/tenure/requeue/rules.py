@@ -16,8 +16,7 @@ from tenure.model.settings import Cause
 from tenure.model.values.duration import format_time
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
-from tenure.victims.aftermath.asked import overdue
-from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.causes import CauseRules, overdue
 from tenure.victims.rules.pieces import Piece
 
 COOLDOWN, DESERVING = "cooldown", "more-deserving"

@@ -17,8 +17,8 @@ from tenure.model.values.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
-from tenure.victims.aftermath.aftermath import settle
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.aftermath.ahead import settle
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 
 
@@ -82,7 +82,7 @@ def _refusal(
         own = [t for t in wanted if t.workload is contender]
         result = AcceptedSet([], [*own, *moved], evicted=list(moved))
         if state.aftermath is not None:
-            refusal = state.aftermath.judge(contender, victims, result, CAUSE, shares)
+            refusal = state.aftermath.judge(contender, CAUSE, result, shares)
             if refusal is not None:
                 return refusal
         if session.settings.backfill == "easy" and not _in_turn(state, contender, own, moved):

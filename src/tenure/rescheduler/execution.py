@@ -20,7 +20,7 @@ from tenure.rescheduler.planner import PlannerLimits
 from tenure.rescheduler.problem.build import MovableTasks, ProblemView, view
 from tenure.rescheduler.problem.definition import MoveAnswer, MoveBound, MoveProblem, TaskMove
 from tenure.rescheduler.waves import Wave, sequence
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import Price, prices, record
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import pieces_of

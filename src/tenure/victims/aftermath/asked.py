@@ -5,11 +5,12 @@ Those who could be helped next, and those who could take the contender's place; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import sub
 from typing import NamedTuple
 
+from tenure.engine.refusal import Refusal
 from tenure.engine.serving.placement import Placer, may_move
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import PENDING, TaskState, WorkloadState
@@ -19,16 +20,24 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.passes.preemption_pass import MakeRules
-from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.causes import CauseRules, overdue
 from tenure.victims.rules.pieces import held
+
+TAKEN_AGAIN = "taken-again"
 
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""
 
 MOST_LOOKED_AT = 64
 """Places of a leaf's order, from its beginning, in which such kinds are looked for."""
+
+MOST_ASKED = 4
+"""Of all those who might take the place, or grow, those for whom a search is made."""
+
+MOST_STEPS = 4
+"""Steps of one such workload that are looked at, one after the other."""
 
 
 class Asked(NamedTuple):
@@ -107,14 +116,13 @@ class AskedWorkloads:
     def rivals(
         self,
         contender: WorkloadState,
-        victims: Sequence[WorkloadState],
         got: Sequence[TaskState],
         result: AcceptedSet,
         causes: Mapping[Cause, MakeRules],
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        room = room_of_all(self.session) if "consolidate" in causes else ()
+        victims, room = result.victims, room_of_all(self.session) if "consolidate" in causes else ()
         taking: dict[Cause, Callable[[WorkloadState], bool]] = {
             "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
             "reclaim": lambda r: r.leaf != contender.leaf,
@@ -125,23 +133,18 @@ class AskedWorkloads:
         for cause, may in taking.items():
             if cause not in causes:
                 continue
-            for rival in self._kinds(contender, victims, may):
+            for rival in self._kinds({contender, *victims}, may):
                 rules = causes[cause](rival, shares)
                 if self._may_take_from(rules, contender, got, result):
                     yield Asked(rival, rules)
 
-    def _kinds(
-        self,
-        contender: WorkloadState,
-        victims: Sequence[WorkloadState],
-        may: Callable[[WorkloadState], bool],
-    ) -> Iterator[WorkloadState]:
+    def _kinds(self, but: Collection[WorkloadState], may: Callable[[WorkloadState], bool]) -> Iterator[WorkloadState]:
         """Give the first of each kind that waits and may take something, a few of each leaf."""
         for entries in self.session.waiting.entries.values():
             kinds: set[object] = set()
             for entry in entries[:MOST_LOOKED_AT]:
                 rival: WorkloadState = entry[-1]
-                if rival.entry is not entry or rival is contender or rival in victims or rival.step is None:
+                if rival.entry is not entry or rival in but or rival.step is None:
                     continue
                 if evicts_never(rival) or not may(rival):
                     continue
@@ -160,6 +163,11 @@ class AskedWorkloads:
             return False
         return rules.may_take(contender, held(self.session, got), core=not result.growth, owed=[]) is None
 
+    def growing(self, but: WorkloadState | None = None) -> list[WorkloadState]:
+        """Give all workloads, or all others, that ask for more once what they were promised is bound."""
+        nominated = {t.workload for t in self.session.nominated}
+        return sorted((w for w in nominated if w is not but and will_grow(w)), key=lambda w: w.key)
+
     def is_at_risk(self, contender: WorkloadState, got: Sequence[TaskState], placer: Placer | None = None) -> bool:
         """Whether another might take from a contender what it got; with a ``placer``, once what is left over is given.
 
@@ -177,9 +185,24 @@ class AskedWorkloads:
         return placer is not None and any(placer.find(task)[0] >= 0 for task in first.values())
 
 
-def overdue(session: Session, workload: WorkloadState) -> bool:
-    """Whether a workload runs past its expected runtime."""
-    started, expected = workload.started_at, workload.expected
-    if not expected or started is None or workload.fixed or workload.leaf < 0 or not workload.occupied():
-        return False
-    return session.now - started >= expected
+def will_grow(workload: WorkloadState) -> bool:
+    """Whether a workload that is nominated will ask for more once that is bound; it asks for nothing until then."""
+    waiting = {t.nominated >= 0 for t in workload.tasks if t.phase is PENDING}
+    return len(waiting) > 1
+
+
+def asks_for_more(workload: WorkloadState) -> bool:
+    """Whether a workload that waits would ask for another step after this one."""
+    waiting = sum(t.phase is PENDING and t.nominated < 0 for t in workload.tasks)
+    return workload.step is not None and waiting > len(workload.step.tasks)
+
+
+def taken_again(contender: WorkloadState, taker: Asked) -> Refusal:
+    """Refuse to help a contender whose place another would take."""
+    text = f"{taker.workload.key} would take the place from {contender.key} again ({taker.rules.cause})"
+    return Refusal(TAKEN_AGAIN, text, about=taker.workload.key)
+
+
+def by_name(task: TaskState) -> tuple[str, int]:
+    """Order tasks by workload and number."""
+    return task.workload.key, task.index

@@ -26,7 +26,8 @@ from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
-from tenure.victims.dry_run.dry_runs import AcceptedSet, DryRuns, FollowUp
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import AcceptedSet, FollowUp
 from tenure.victims.passes.no_effect import NoEffect
 from tenure.victims.passes.unhelped import UnhelpedKinds
 from tenure.victims.recording.explanations import considered_of
@@ -331,7 +332,7 @@ class PreemptionPass:
                 step.shape.failed = session.epoch
             return False
         is_next = contender in self._served_as_it_is(None)
-        played = self.dry_runs.play(contender, (), rules, keep=True) if is_next else None
+        played = self.dry_runs.play(rules, (), keep=True) if is_next else None
         if not isinstance(played, AcceptedSet):
             return False
         record(self.state, played, {}, self.cause, contender, lambda _, __: "")

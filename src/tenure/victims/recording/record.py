@@ -12,7 +12,7 @@ from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
-from tenure.victims.dry_run.dry_runs import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
 

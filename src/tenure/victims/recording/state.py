@@ -22,7 +22,8 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.candidates.gatherer import LeafMemo
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.dry_run.dry_runs import Consequences, DryRuns
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import Consequences
 from tenure.victims.rules.pieces import PieceMemo, core_of
 from tenure.victims.search.trials import SearchBudget
 

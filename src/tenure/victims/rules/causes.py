@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from operator import sub
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import mul, sub
 from typing import ClassVar
 
 from tenure.engine.refusal import Refusal
@@ -25,6 +25,14 @@ Inside = Callable[[int], Amount]
 
 Taken = tuple[Piece, Sequence[TaskState], bool]
 """Part of a piece that goes at once, and whether it is a core."""
+
+
+def overdue(session: Session, workload: WorkloadState) -> bool:
+    """Whether a workload runs past its expected runtime."""
+    started, expected = workload.started_at, workload.expected
+    if not expected or started is None or workload.fixed or workload.leaf < 0 or not workload.occupied():
+        return False
+    return session.now - started >= expected
 
 
 class CauseRules(ABC):
@@ -99,6 +107,15 @@ class CauseRules(ABC):
                 return workload, refusal
             session.queues.release(workload.leaf, amount, fixed=workload.fixed)
         return None
+
+    def lets_go(self, victim: WorkloadState, tasks: Sequence[TaskState], *, core: bool) -> bool:
+        """Whether, as the queues stand, tasks that are bound or nominated may be taken by themselves."""
+        amount = held(self.session, tasks)
+        with self.session.scenario():
+            if self.may_take(victim, amount, core=core, owed=[]) is not None:
+                return False
+            self.session.queues.release(victim.leaf, amount, fixed=victim.fixed)
+            return self.exchange([victim]) is None
 
     @abstractmethod
     def why(self, victim: WorkloadState) -> str:
@@ -214,3 +231,37 @@ class ConsolidateRules(CauseRules):
     def why(self, victim: WorkloadState) -> str:  # noqa: ARG002
         """Say that it goes on elsewhere."""
         return "every task that moves has a place to land"
+
+
+def takes_back(
+    session: Session, shares: CurrentShares, victim: WorkloadState, contender: WorkloadState, enabled: Collection[str]
+) -> CauseRules | None:
+    """Give the rules by which a victim that waits might take from its contender, delays and minimum runtimes aside."""
+    if victim.step is None:
+        return None
+    if victim.leaf == contender.leaf:
+        rules: CauseRules = PreemptRules(session, victim)
+    else:
+        rules = ReclaimEligibility(session, shares, victim)
+    if rules.cause not in enabled or rules.contender_may() is not None or rules.eligible(contender) is not None:
+        return None
+    return rules
+
+
+def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
+    """Give the parts of pieces in the order in which they are taken: surplus before cores, of each the smallest first.
+
+    A queue may be taken from as long as it is over its share before each part, so no other order allows more, and what
+    is allowed does not depend on what the pieces cost. Small is what is small of what is ``asked``.
+    """
+    stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
+    if len(stages) < 2:  # noqa: PLR2004  nothing to bring into order
+        return stages
+    weights = [1 / a if a else 0.0 for a in asked]
+
+    def key(stage: Taken) -> tuple[bool, float]:
+        piece, tasks, core = stage
+        amount = piece.amount if len(tasks) == len(piece.tasks) else held(session, tasks)
+        return core, sum(map(mul, amount, weights))
+
+    return sorted(stages, key=key)

@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount
 from tenure.model.settings import Settings
-from tenure.victims.dry_run.dry_runs import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
+from tenure.victims.dry_run.outcome import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.rules.set_order import Key, Usage, consistent, key_of, lowest_of, usage
 from tenure.victims.search.search_scope import SearchScope

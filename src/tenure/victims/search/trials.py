@@ -10,7 +10,8 @@ from tenure.engine.serving.volume_bound import volume_shortage
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import sorted_pieces
-from tenure.victims.dry_run.dry_runs import NO_LANDING, NO_ROOM, AcceptedSet, DryRuns, Enough
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet, Enough
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.returning_victims import ReturningVictims
@@ -100,8 +101,7 @@ class SetTrials:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            contender, rules = self.rules.contender, self.rules
-            verdict = self.dry_runs.play(contender, pieces, rules, keep=last, enough=enough, brief=brief)
+            verdict = self.dry_runs.play(self.rules, pieces, keep=last, enough=enough, brief=brief)
             if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
                 self.found.played = verdict
             if isinstance(verdict, Refusal):

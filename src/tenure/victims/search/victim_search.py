@@ -15,7 +15,8 @@ from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
-from tenure.victims.dry_run.dry_runs import NO_ROOM, AcceptedSet, DryRuns, to_the_end
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, to_the_end
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.exact import MOST_AROUND, ExactSets

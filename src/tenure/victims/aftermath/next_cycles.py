@@ -1,0 +1,111 @@
+"""The cycles after a finished plan, played for those who would be helped in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+from itertools import islice
+
+from tenure.engine.state.notices import in_turn, notice_of
+from tenure.engine.state.workloads import TERMINATING, WorkloadState
+from tenure.shields.plugins import puts_off
+from tenure.victims.aftermath.ahead import StateAhead
+from tenure.victims.aftermath.asked import (
+    MOST_ASKED,
+    MOST_LOOKED_AT,
+    Asked,
+    AskedWorkloads,
+    by_name,
+    taken_again,
+    will_grow,
+)
+from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
+from tenure.victims.dry_run.outcome import NextCycles
+from tenure.victims.recording.state import EvictionState
+from tenure.victims.search.trials import SearchBudget, SearchResult
+
+
+class CyclesAhead:
+    """The cycles after a plan whose evictions are made on the session: what they do, and for whom."""
+
+    def __init__(self, state: EvictionState, ahead: StateAhead, asked: AskedWorkloads) -> None:
+        self.state = state
+        self.session = state.session
+        self.ahead = ahead
+        self.searches = ahead.searches
+        self.asked = asked
+        self.budget = SearchBudget(MOST_HELPED * len(self.searches.causes))
+
+    def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
+        """Play them for the plan's victims, for those of earlier plans that still wait, for which it may have made a
+        difference, for who grows, and for contenders whose sets were ``given_up``.
+        """
+        session, found = self.session, NextCycles({}, {})
+        victims, growing = self._victims(), self.asked.growing()
+        ask_later = any(will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
+        may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
+        if not (ask_later or growing or any(may_follow)):
+            return found
+        asked_for, said = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up]), set(victims)
+        with self.ahead.look():
+            promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
+            while goes_on or turns:  # one follow-up may let another follow
+                if not goes_on:
+                    self.searches.bound = frozenset(session.nominated)
+                    self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
+                for asked, best in self._round(asked_for, said):
+                    if asked.workload in said:
+                        found.follow_ups[follow_up(asked, best)] = None
+                    for piece in best.pieces or ():
+                        if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
+                            found.refusals[piece.workload] = taken_again(piece.workload, asked)
+                told = any(
+                    notice_of(session, t.workload) for t in self.ahead.decided.evicted
+                )  # and goes after the others
+                goes_on = not (turns and told) and self.ahead.next_cycle()
+        return found
+
+    def _victims(self) -> list[WorkloadState]:
+        """Give whom the plan evicts, and some whom earlier ones have evicted and who still wait."""
+        evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
+        workloads, waiting = self.session.workloads, self.session.waiting
+        victims = [w for key in sorted(evicting) if (w := workloads.get(key)) is not None and w.leaf >= 0]
+        before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
+        return [*victims, *islice(before, MOST_LOOKED_AT)]
+
+    def _round(
+        self, waiting: Collection[WorkloadState], victims: Collection[WorkloadState]
+    ) -> Iterator[tuple[Asked, SearchResult]]:
+        """Give what a cycle would do for those who wait: cause by cause, in their turn, and each on what was decided.
+
+        Where what a cause would do is put off, it is said what the next causes would do as well. What would follow from
+        that in turn is asked for others than the ``victims``.
+        """
+        fairness = self.state.fairness
+        for cause, make in self.asked.enabled("").items():
+            in_vain = set[object]()
+            turns = [w for w in self.state.in_order(fairness.now()) if w in waiting]
+            for workload in turns:
+                for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
+                    if alike(workload) in in_vain or not self.budget.spend():
+                        continue
+                    sets = list(self._as_waits_stand(one, judged=workload not in victims))
+                    if not sets:
+                        in_vain.add(alike(workload))
+                    for best, is_put_off in sets:
+                        yield one, best
+                        if not is_put_off and self.ahead.decide(best) and workload.step is not None:
+                            turns.append(workload)
+
+    def _as_waits_stand(self, asked: Asked, *, judged: bool) -> Iterator[tuple[SearchResult, bool]]:
+        """Give the set that a cause would take were all waits over, and what it takes instead of one that is put off.
+
+        Beside each, whether it is put off.
+        """
+        waits = partial(puts_off, self.state.plugins, self.session, asked.rules.cause, asked.workload)
+        best = self.searches.best_set(asked, judged=judged)
+        if best.pieces:
+            yield best, (put_off := waits(best.pieces))
+            instead = self.searches.searched(asked, self.state.plugins, judged=judged) if put_off else best
+            if put_off and instead.pieces and not waits(instead.pieces):
+                yield instead, False
