@@ -9,7 +9,6 @@ being served in order, no promise is lost, and all are placed that would be with
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
@@ -18,21 +17,17 @@ from typing import Final
 import numpy as np
 
 from tenure.actions.context import Context
-from tenure.engine.plan import EVICTING, Plan
+from tenure.engine.plan import EVICTING
 from tenure.engine.serving.allocation import promise, serve
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.notices import recall
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.model.values.readable import weighted_hours
 from tenure.victims.dry_run.outcome import is_back
 from tenure.victims.recording.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
 """Causes that evict for a contender, and move nothing."""
-
-_COST: Final = re.compile(r"(?<=the eviction costs )\S+ weighted hours?")
-"""What the reason of an eviction says that all of its set costs that goes of one workload."""
 
 MOST_TRIED: Final = 64
 """How often it is tried, in one cycle, whether all are served if some victims stay."""
@@ -245,7 +240,7 @@ def take_back(context: Context, state: EvictionState, workload: WorkloadState, t
     stays = set(map(_key, tasks))
     told = {s.reason for s in plan.steps if (s.workload, s.task_index) in stays and s.action in EVICTING}
     plan.steps[:] = [s for s in plan.steps if (s.workload, s.task_index) not in stays]
-    _tell_what_is_left(plan, told)
+    _tell_what_is_left(state, told)
     state.plugins.budgets.take_back(tasks)
     times, left = state.before[workload], [s for s in plan.steps if s.action in EVICTING and s.workload == workload.key]
     workload.started_at, workload.evictions = times.started_at, times.evictions
@@ -264,12 +259,10 @@ def take_back(context: Context, state: EvictionState, workload: WorkloadState, t
         state.endings.add(workload)
 
 
-def _tell_what_is_left(plan: Plan, told: Collection[str]) -> None:
+def _tell_what_is_left(state: EvictionState, told: Collection[str]) -> None:
     """Say in some reasons what the evictions cost that are left of those that have them in common."""
-    costs = Counter[str]()
-    for step in plan.steps:
+    steps, costs = state.plan.steps, Counter[str]()
+    for step in steps:
         costs[step.reason] += round(step.cost * MICRO)
-    for number, step in enumerate(plan.steps):
-        if step.reason in told:
-            figure = weighted_hours(costs[step.reason] / MICRO)
-            plan.steps[number] = step._replace(reason=_COST.sub(figure, step.reason, count=1))
+    again = {text: state.reason(state.reasons[text], costs[text] / MICRO) for text in told}
+    steps[:] = [step._replace(reason=again.get(step.reason, step.reason)) for step in steps]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from tenure.engine.plan import PlanStep
 from tenure.engine.serving.allocation import promise
@@ -50,7 +51,7 @@ def record(
     totals: dict[WorkloadState, int] = {}
     for task in played.evicted:
         totals[task.workload] = totals.get(task.workload, 0) + price[task][0]
-    reasons = {workload: reason(workload, total / MICRO) for workload, total in totals.items()}
+    reasons = {w: state.reason(partial(reason, w), total / MICRO) for w, total in totals.items()}
     told = _announce(state, played.evicted, cause, beneficiary)
     for task in played.evicted:
         state.plan.steps.append(_evict_step(state, task, price[task], cause, beneficiary, reasons[task.workload], wave))

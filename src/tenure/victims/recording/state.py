@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -89,7 +89,8 @@ class EvictionState:
     ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
-    cycle. ``memory`` outlives the cycle as well, ``pieces`` do not, nor do ``leaves``, which only scenarios of what
+    cycle. ``reasons`` has by reason of an eviction what makes it of the cost (weighted resource-seconds) of all that
+    give it. ``memory`` outlives the cycle as well, ``pieces`` do not, nor do ``leaves``, which only scenarios of what
     follows have. ``aftermath`` judges what follows from a set.
     ``detailed``: the reasons why nothing was evicted for a pending workload are read. ``in_order`` gives all that wait
     in the order in which they would be served.
@@ -110,6 +111,7 @@ class EvictionState:
     memories: dict[Cause, NoEffectPass] = field(default_factory=dict)
     before: dict[WorkloadState, EvictionTimes] = field(default_factory=dict)
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
+    reasons: dict[str, Callable[[float], str]] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
@@ -159,6 +161,12 @@ class EvictionState:
         evictions = workload.times_evicted(self.session.now, self.session.settings.worth.forgotten_after)
         times = EvictionTimes(workload.started_at, workload.last_evicted_at, evictions, workload.not_before)
         self.before.setdefault(workload, times)
+
+    def reason(self, make: Callable[[float], str], cost: float) -> str:
+        """Give the reason of evictions that cost so much (weighted resource-seconds), and keep what makes it."""
+        text = make(cost)
+        self.reasons[text] = make
+        return text
 
     def obstacle(self, workload: str, reason: Reason) -> None:
         """Note why nothing is evicted for a workload."""
