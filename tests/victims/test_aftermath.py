@@ -20,7 +20,7 @@ from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plans.plan_json import plan_json
 from tenure.victims.aftermath.aftermath import Aftermath
-from tenure.victims.dry_run.outcome import AcceptedSet, to_the_end
+from tenure.victims.dry_run.outcome import AcceptedSet
 
 
 def a_victim_that_would_preempt(*others, **settings):
@@ -131,32 +131,28 @@ def test_whoever_stays_within_guaranteed_is_served_all_the_same():
 
 
 def judged(seeds):
-    """Sets of one piece that pay, played three times: asked to the end, asked for one follow-up, and not asked."""
+    """Sets of one piece that pay, played twice: asked what follows, and not asked."""
     for seed in seeds:
         state = contended(seed)
         session = session_of(state)
         aftermath = Scheduler(session).context.evicting().aftermath
         for cause in ("reclaim", "preempt"):
-            for dry_runs, contender, rules, pieces, _ in contenders(state, cause, session):
+            for dry_runs, _, rules, pieces, _ in contenders(state, cause, session):
                 dry_runs.consequences = aftermath
                 for piece in pieces:
-                    found = [dry_runs.play(rules, [piece], enough=how) for how in (to_the_end, bool, None)]
+                    found = [dry_runs.play(rules, [piece], follows=asked) for asked in (True, False)]
                     assert len({isinstance(f, AcceptedSet) for f in found}) == 1
                     if isinstance(found[0], AcceptedSet):
-                        yield dry_runs, contender, rules, found
+                        yield dry_runs, rules, found
 
 
 def test_what_follows_is_the_same_whenever_it_is_asked():
     """A set that is judged, and asked about only later, has the follow-ups that it has when it is asked at once."""
     followed = 0
-    for dry_runs, contender, rules, (whole, first, later) in judged(range(150)):
-        assert whole.all_known
+    for dry_runs, rules, (whole, later) in judged(range(150)):
         assert whole.follow_ups is not None
-        assert bool(first.follow_ups) == bool(whole.follow_ups)
-        assert set(first.follow_ups) <= set(whole.follow_ups)
         assert later.follow_ups in (None, ())
-        dry_runs.note_follow_ups(contender, later, rules.cause)
-        assert later.follow_ups == whole.follow_ups
+        assert dry_runs.follow_ups(rules, later) == whole.follow_ups
         followed += bool(whole.follow_ups)
     assert followed > 5
 

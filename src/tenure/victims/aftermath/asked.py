@@ -62,18 +62,14 @@ class AskedWorkloads:
     def __init__(self, session: Session, causes: Mapping[Cause, MakeRules]) -> None:
         self.session = session
         self.causes = causes
-        self._known: dict[str, dict[Cause, MakeRules]] = {}
         consolidates = "consolidate" in enabled_for(session.settings, "")
         self._mover: Cause = "consolidate" if consolidates else "reschedule"
 
     def enabled(self, cause: str) -> dict[Cause, MakeRules]:
         """Give the causes that may follow from one, with their rules; the rescheduler moves as consolidate does."""
-        found = self._known.get(cause)
-        if found is None:
-            enabled = enabled_for(self.session.settings, cause)
-            enabled |= {"consolidate"} if "reschedule" in enabled else frozenset()
-            found = self._known[cause] = {name: make for name, make in self.causes.items() if name in enabled}
-        return found
+        enabled = enabled_for(self.session.settings, cause)
+        enabled |= {"consolidate"} if "reschedule" in enabled else frozenset()
+        return {name: make for name, make in self.causes.items() if name in enabled}
 
     def may_be_helped(
         self, victims: Iterable[WorkloadState], causes: Mapping[Cause, MakeRules], shares: CurrentShares

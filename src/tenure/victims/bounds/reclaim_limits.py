@@ -74,19 +74,15 @@ class ReclaimLimits:
         self.below = Memo[tuple[SiblingLimits, Rows], SubtreeLimits](
             lambda pair: self._below(*pair), lambda pair: versions[pair[0].queue]
         )
-        self._open_siblings: dict[int, Siblings] = {}
         self._siblings: dict[tuple[int, frozenset[int]], SiblingLimits | None] = {}
 
     def siblings(self, contender: int) -> Siblings:
         """Where something is open to a contender of a leaf: neither a fence nor a policy keeps it from it."""
-        found = self._open_siblings.get(contender)
-        if found is None:
-            queues, reach = self.queues, self.holdings.open_to(contender)
-            found = self._open_siblings[contender] = {}
-            for mine in queues.path[contender]:
-                beside = [self._sibling(q, reach) for q in queues.siblings(mine) if q != mine]
-                found[mine] = [s for s in beside if s is not None]
-        return found
+        queues, reach = self.queues, self.holdings.open_to(contender)
+        return {
+            mine: [s for q in queues.siblings(mine) if q != mine and (s := self._sibling(q, reach)) is not None]
+            for mine in queues.path[contender]
+        }
 
     def _sibling(self, queue: int, reach: frozenset[int]) -> SiblingLimits | None:
         """Give a queue with what is in reach below it, the same one for all who reach the same; None for nothing."""

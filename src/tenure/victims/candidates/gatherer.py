@@ -12,7 +12,7 @@ import numpy as np
 
 from tenure.engine.memo import Memo
 from tenure.engine.refusal import Refusal
-from tenure.engine.room.nodes import Ints, NodeTable
+from tenure.engine.room.nodes import NodeTable
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
@@ -105,16 +105,6 @@ class VictimCandidates:
         found = [leaf_candidates.priced(nodes.rows) for leaf_candidates in self.candidate_leaves]
         found = found or [LeafCandidates(0, 0, ()).priced(nodes.rows)]
         return PricedPieces(*(np.concatenate(of_all, axis=-1) for of_all in zip(*found, strict=True)))
-
-    def freed(self, nodes: NodeTable) -> Ints:
-        """What all of them free together, at most, ``int64[rows, nodes]``."""
-        freed = np.zeros((nodes.rows, len(nodes)), np.int64)
-        found = [leaf_candidates.frees(nodes.rows) for leaf_candidates in self.candidate_leaves]
-        if found:
-            where, amounts = np.concatenate([w for w, _ in found]), np.concatenate([a for _, a in found], axis=1)
-            for row, held in zip(freed, amounts, strict=True):
-                np.add.at(row, where, held)
-        return freed
 
 
 def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:

@@ -31,11 +31,6 @@ class CandidateIndex:
         self._at: dict[int, list[Piece]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
 
-    def of_one_priority(self, leaf: int) -> bool:
-        """Whether all candidates of a leaf have one priority, so that the cheapest is the first."""
-        leaf_candidates = self._candidate_leaves.get(leaf)
-        return leaf_candidates is not None and leaf_candidates.uniform
-
     def ordered(self) -> Iterator[Piece]:
         """Give all pieces in order."""
         leaves = ((c.level, filterfalse(self.refused, c.all())) for c in self.candidates.candidate_leaves)

@@ -59,7 +59,6 @@ class LeafCandidates:
         self._by_floor: list[Piece] | None = None
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
-        self._frees: tuple[Ints, Ints] | None = None
         self._priced: PricedPieces | None = None
         for piece in self._sorted:
             self._of.setdefault(piece.workload, []).append(piece)
@@ -73,7 +72,7 @@ class LeafCandidates:
         if self._of.pop(workload, None) is None:
             return
         self._gone.add(workload)
-        self._frees = self._priced = None
+        self._priced = None
         if len(self._gone) >= max(MANY_GONE, len(self._of)):
             self._sorted, self._by_floor = list(self.all()), None
             self._gone.clear()
@@ -91,15 +90,6 @@ class LeafCandidates:
         if self._by_floor is None:
             self._by_floor = sorted(self._sorted, key=lambda p: p.floor)
         return (p for p in self._by_floor if p.workload not in self._gone)
-
-    def frees(self, rows: int) -> tuple[Ints, Ints]:
-        """What all of them free together, at most: nodes, and ``int64[rows, nodes]`` beside them."""
-        if self._frees is None:
-            largest = (p for own in self._of.values() for p in ([w for w in own if w.whole] or own))
-            entries = [entry for piece in largest for entry in piece.frees]
-            nodes = np.array([node for node, _ in entries], np.int64)
-            self._frees = nodes, np.array([amounts for _, amounts in entries], np.int64).reshape(-1, rows).T
-        return self._frees
 
     def priced(self, rows: int) -> PricedPieces:
         """Give each piece on each of its nodes."""

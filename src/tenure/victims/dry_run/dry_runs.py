@@ -22,7 +22,6 @@ from tenure.engine.state.workloads import GROW, Demand, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed
 from tenure.model.modes import enabled_for
-from tenure.model.settings import Cause
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.dry_run.first_served import FirstServed
 from tenure.victims.dry_run.joint_placement import JointPlacement
@@ -34,10 +33,9 @@ from tenure.victims.dry_run.outcome import (
     TAKES_BACK,
     AcceptedSet,
     Consequences,
-    Enough,
+    FollowUp,
     gone_for_now,
     is_back,
-    to_the_end,
 )
 from tenure.victims.rules.causes import CauseRules, Taken, in_stages, takes_back
 from tenure.victims.rules.pieces import Piece
@@ -90,10 +88,10 @@ class DryRuns:
         pieces: Sequence[Piece],
         *,
         keep: bool = False,
-        enough: Enough | None = None,
+        follows: bool = False,
         brief: bool = False,
     ) -> AcceptedSet | Refusal:
-        """Play a set through for the contender of ``rules``; with ``enough`` it is asked what follows from it.
+        """Play a set through for the contender of ``rules``; with ``follows`` it is asked what follows from it.
 
         With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         ``brief``: of those that get the room before the contender only the first victim is asked for.
@@ -114,7 +112,7 @@ class DryRuns:
                 result = play.run(start)
                 back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
                 if not back:
-                    return self._verdict(rules, result, scenario, enough, keep=keep)
+                    return self._verdict(rules, result, scenario, keep=keep, follows=follows)
             staying |= back
 
     def _may_pack(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
@@ -131,14 +129,14 @@ class DryRuns:
         rules: CauseRules,
         result: AcceptedSet | Refusal,
         scenario: Scenario,
-        enough: Enough | None,
         *,
         keep: bool,
+        follows: bool,
     ) -> AcceptedSet | Refusal:
         """Judge what a set leads to; what it does is kept, or remembered."""
         contender = rules.contender
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
-            result = self.consequences.judge(contender, rules.cause, result, self.shares, enough) or result
+            result = self.consequences.judge(contender, rules.cause, result, self.shares, follows=follows) or result
         if isinstance(result, AcceptedSet):
             if not result.may_follow:
                 result.follow_ups = ()
@@ -149,16 +147,15 @@ class DryRuns:
                 result.undone = scenario.remember()
         return result
 
-    def note_follow_ups(self, contender: WorkloadState, played: AcceptedSet, cause: Cause) -> None:
-        """Note all that follows from a set that was played through on the state that is still there."""
-        if not played.may_follow:
-            played.follow_ups = ()
-            return
-        assert self.consequences is not None
-        assert played.undone is not None
-        with self.session.scenario():
-            self.session.repeat(played.undone)
-            self.consequences.judge(contender, cause, played, self.shares, to_the_end, accepted=True)
+    def follow_ups(self, rules: CauseRules, played: AcceptedSet) -> Sequence[FollowUp]:
+        """Give what follows from a set that pays, which was played through on the state that is still there."""
+        if played.follow_ups is None and played.may_follow:
+            assert self.consequences is not None
+            assert played.undone is not None
+            with self.session.scenario():
+                self.session.repeat(played.undone)
+                self.consequences.judge(rules.contender, rules.cause, played, self.shares, follows=True, accepted=True)
+        return played.follow_ups or ()
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:
         """Carry out what was played through on the state that is still there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -36,15 +36,6 @@ class NextCycles(NamedTuple):
     refusals: dict[WorkloadState, Refusal]
 
 
-Enough = Callable[[Sequence[FollowUp]], bool]
-"""Whether it need not be known what else follows from a set, beside these follow-ups."""
-
-
-def to_the_end(_: Sequence[FollowUp]) -> bool:
-    """Ask for all that follows."""
-    return False
-
-
 class Consequences(Protocol):
     """The judgement of what all enabled causes would do once a set has gone."""
 
@@ -54,13 +45,13 @@ class Consequences(Protocol):
         cause: Cause,
         result: AcceptedSet,
         shares: CurrentShares,
-        enough: Enough | None = None,
         *,
+        follows: bool = False,
         accepted: bool = False,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session, unless it was ``accepted`` before.
 
-        With ``enough``, note in ``result`` what follows from it.
+        With ``follows``, note in ``result`` what follows from it.
         """
 
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
@@ -76,7 +67,7 @@ class AcceptedSet:
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
     session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims, None where
-    this was not asked; ``all_known``: there are no others. ``may_follow``: there could be some.
+    this was not asked. ``may_follow``: there could be some.
     """
 
     pieces: list[Piece]
@@ -86,7 +77,6 @@ class AcceptedSet:
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
     follow_ups: tuple[FollowUp, ...] | None = None
-    all_known: bool = True
     may_follow: bool = False
 
     @property

@@ -316,9 +316,7 @@ class PreemptionPass:
         """Give all that follows from the best set."""
         played = found.played
         assert played is not None
-        if played.follow_ups is None or not played.all_known:
-            self.dry_runs.note_follow_ups(rules.contender, played, rules.cause)
-        return played.follow_ups or ()
+        return self.dry_runs.follow_ups(rules, played)
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""

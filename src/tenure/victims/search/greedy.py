@@ -139,19 +139,11 @@ class GreedySets:
         """Look at the nodes of a piece that have not been looked at yet."""
         if self._left_out(piece):
             return
-        for node, amounts in piece.frees:
+        for node, _ in piece.frees:
             if node not in self._known:
                 self._known.add(node)
-                alone = self._first_and_enough(piece, node, amounts)
-                entry = (key_of(self.session.settings, [piece]), node, [piece]) if alone else self._entry(node)
-                if entry is not None:
+                if (entry := self._entry(node)) is not None:
                     heappush(self._heap, entry)
-
-    def _first_and_enough(self, piece: Piece, node: int, amounts: Amount) -> bool:
-        """Whether a piece, which is the cheapest that is left, is also the first to take on a node, and will do."""
-        if not self.pool.of_one_priority(piece.workload.leaf):
-            return False
-        return self.tally.slots(node, amounts) > self.tally.slots(node) and not self._out(piece)
 
     def _left_out(self, piece: Piece) -> bool:
         return self.scope.out(piece) or any(unwanted(piece) for unwanted in self.unwanted)
@@ -179,21 +171,10 @@ class GreedySets:
             found.append(piece)
             more = amounts if more is None else tuple(map(add, more, amounts))
             if tally.slots(node, more) >= target:
-                needed = self._needed(node, found, target)
+                all_but_the_last = reversed(found[:-1])
+                needed = needed_of(found, lambda some: tally.slots(node, _sum(some, node)) >= target, all_but_the_last)
                 return key_of(self.session.settings, needed), node, needed
         return None
-
-    def _needed(self, node: int, pieces: list[Piece], target: int) -> list[Piece]:
-        """Give what room needs of pieces of which the last is needed."""
-        if self._alike(node, pieces):
-            return list(pieces)
-        order = reversed(pieces[:-1])
-        return needed_of(pieces, lambda fewer: self.tally.slots(node, _sum(fewer, node)) >= target, order)
-
-    def _alike(self, node: int, pieces: list[Piece]) -> bool:
-        """Whether all free the same on a node: then none of them can be spared, because the last was needed."""
-        amounts = {a for p in pieces for n, a in p.frees if n == node}
-        return len(amounts) == 1
 
     def _covered(self, piece: Piece) -> bool:
         """Whether all of its workload was chosen already."""

@@ -16,7 +16,7 @@ from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, to_the_end
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.exact import MOST_AROUND, ExactSets
@@ -107,7 +107,7 @@ class VictimSearch:
         return found
 
     def _choose(self) -> bool:
-        """See what there is to choose from; False where that could not make room at all."""
+        """See what there is to choose from; False if nothing."""
         beyond = self.candidates.beyond is not None
         among = islice(filter(self.scope.allows, self.candidates.all()), EXACT + 1)
         several = beyond or len(list(among)) > EXACT
@@ -115,9 +115,7 @@ class VictimSearch:
         self.pool = CandidateIndex(self.session, self.candidates, usable, self.usable.refused)
         self.few = list(islice(self.pool.ordered(), EXACT + 1))
         self.trials.many = len(self.few) > EXACT or beyond
-        if not self.few or beyond or any(self.need.met([piece]) for piece in self.few):
-            return bool(self.few)
-        return self.need.met_by_all(self.candidates.freed(self.session.nodes))
+        return bool(self.few)
 
     def tell(self, candidates: VictimCandidates) -> None:
         """Where what is allowed makes no room, ask about a few others, one of each queue, to say why not these.
@@ -160,7 +158,7 @@ class VictimSearch:
             return None
         if not budget.spend():
             return None
-        verdict = self.trials.play([piece], last=True, enough=to_the_end)
+        verdict = self.trials.play([piece], last=True, follows=True)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
