@@ -88,7 +88,7 @@ class SearchesAhead:
         if known.thought is None:  # what is known there is kept apart from what the actions know
             known.thought = VictimMemory(state.session, state.fairness, known.holdings.copy())
         if self._leaves is None:
-            self._leaves = leaf_memo(state.session, known.thought.holdings, state.pieces)
+            self._leaves = leaf_memo(state.session, known.thought.holdings)
         return replace(
             state, plan=Plan(state.session.now), endings=self.endings, plugins=self.plugins, memory=known.thought,
             detailed=False, aftermath=None, moved=set(self.moved), paid=self.bound, memories={},

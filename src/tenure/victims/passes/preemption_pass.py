@@ -110,7 +110,7 @@ class PreemptionPass:
         fresh, detailed = state.fresh(), state.detailed
         holdings, paid = state.memory.holdings, state.settled()
         gatherer = CandidateGatherer(
-            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed
         )
         gatherer.whole = state.leaves
         return gatherer
@@ -235,10 +235,15 @@ class PreemptionPass:
         return self._searched(rules, budget, cause, alone=True).found
 
     def _searched(self, rules: CauseRules, budget: SearchBudget, cause: Cause, *, alone: bool = False) -> VictimSearch:
-        """Search; where nothing else helps, once more among what asked to be spared as well."""
-        search = self._searching(rules, alone=alone)
-        found = search.run(budget)
-        if found.pieces is None and not budget.hit and self._may_take_spared(rules.contender, cause):
+        """Search; where nothing else helps, once more among what asked to be spared as well.
+
+        Where reasons are asked for, contenders come here that the bounds exclude: for these nothing is tried.
+        """
+        contender, search = rules.contender, self._searching(rules, alone=alone)
+        assert contender.step is not None
+        if alone or not (self.state.detailed and self.bounds.infeasible(contender, contender.step)):
+            search.run(budget)
+        if search.found.pieces is None and not budget.hit and self._may_take_spared(contender, cause):
             with self.gatherer.everybody():
                 search = self._searching(rules, alone=alone)
                 search.run(budget)
@@ -250,11 +255,9 @@ class PreemptionPass:
         at_once = self.wave is None and not self.state.plugins.patience.applies(self.session, self.cause)
         prepare = partial(self._prepare, rules) if at_once and not alone else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
-        ask = self.state.detailed and self.gatherer.sparing and not alone  # else it has been asked already
-        infeasible = partial(self.bounds.infeasible, contender, contender.step) if ask and contender.step else bool
         candidates = self.gatherer.gather(rules, near, further)
         most = MOST_IN_VAIN * AHEAD if alone else MOST_IN_VAIN
-        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, infeasible, most)
+        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most)
 
     def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""

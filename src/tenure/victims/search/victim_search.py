@@ -47,8 +47,7 @@ LARGE = 64
 class VictimSearch:
     """The search of one contender among candidates, of which the ``scope`` says what need not be looked at.
 
-    ``prepare`` is told a set that stays carried out if it pays, see `SetTrials`; without it nothing does. Where it is
-    asked for reasons, ``infeasible`` says whether the bounds exclude the contender.
+    ``prepare`` is told a set that stays carried out if it pays, see `SetTrials`; without it nothing does.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class VictimSearch:
         candidates: VictimCandidates,
         scope: SearchScope | None = None,
         prepare: Callable[[list[Piece]], None] | None = None,
-        infeasible: Callable[[], bool] = bool,
         most_in_vain: int = MOST_IN_VAIN,
     ) -> None:
         assert rules.contender.step is not None
@@ -67,10 +65,9 @@ class VictimSearch:
         self.rules = rules
         self.candidates = candidates
         self.scope = SearchScope() if scope is None else scope
-        self.infeasible = infeasible
         self.need = RoomDemand(rules.session, rules.contender.step)
         self.usable = UsablePieces(rules, self.need, self.scope)
-        self.found = SearchResult(refusals=self.usable.refusals)
+        self.found = SearchResult(refusals=self.usable.refusals, closed=self.scope.shut)
         self.trials = SetTrials(dry_runs, rules, self.need, self.found, prepare, most_in_vain)
         self.few: list[Piece] = []
 
@@ -82,10 +79,7 @@ class VictimSearch:
         if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
             found.pieces, found.played = first, self.trials.outcome(first)
             return found
-        found.closed = self.scope.shut
-        if infeasible := self.infeasible():
-            found.refusals.clear()  # it is not for their sake
-        if infeasible or found.closed or not self._choose():
+        if found.closed or not self._choose():
             return found
         best = None
         if self.trials.many or budget.left < 1 << len(self.few):
