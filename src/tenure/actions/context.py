@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenure.actions.preconditions import PriorityRange
-from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.plan import Plan
 from tenure.engine.serving.backfill import ExpectedReleases
 from tenure.engine.serving.nominations import withdraw
 from tenure.engine.serving.placement import Placer
@@ -19,6 +19,7 @@ from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.passes.preemption_pass import MakeRules
+from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.search.trials import SearchBudget
@@ -83,24 +84,7 @@ class Context:
 
     def record(self, task: TaskState) -> None:
         """Add the step that places a task to the plan."""
-        self.plan.steps.append(self.step_of(task))
-
-    def step_of(self, task: TaskState) -> PlanStep:
-        """Give the step that places a task where it is bound or nominated."""
-        bound = task.node >= 0
-        node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
-        return PlanStep(
-            "bind" if bound else "nominate",
-            task.workload.key,
-            task.model.name,
-            self.session.nodes.names[node],
-            task.index,
-            node,
-            devices,
-            self.cycle,
-            volumes=self.session.volumes_of(task),
-            claims=self.session.devices_of(task),
-        )
+        self.plan.steps.append(place_step(self.session, task, self.cycle))
 
     def give_up(self, tasks: Sequence[TaskState]) -> None:
         """Take nominations back: their workload is planned anew without them."""

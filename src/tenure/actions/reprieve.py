@@ -24,6 +24,7 @@ from tenure.engine.state.notices import recall
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.outcome import is_back
+from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
@@ -231,7 +232,7 @@ def rewrite(context: Context, promised: Sequence[TaskState]) -> None:
     for number, step in enumerate(steps):
         task = by_task.get((step.workload, step.task_index))
         if task is not None and step.action == "nominate":
-            steps[number] = context.step_of(task)
+            steps[number] = place_step(context.session, task, context.cycle)
 
 
 def take_back(context: Context, state: EvictionState, workload: WorkloadState, tasks: Sequence[TaskState]) -> None:

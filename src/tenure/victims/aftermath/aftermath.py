@@ -26,7 +26,7 @@ from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
-from tenure.victims.aftermath.ahead import SearchesAhead, StateAhead, settle
+from tenure.victims.aftermath.ahead import Ahead, SearchesAhead, settle
 from tenure.victims.aftermath.asked import (
     MOST_ASKED,
     MOST_LOOKED_AT,
@@ -69,9 +69,9 @@ class Aftermath:
         self.session: Session = state.session
         self.asked = AskedWorkloads(state.session, causes)
         judge = None if last else partial(Aftermath, causes=causes, last=True)
-        self.searches = SearchesAhead(state, causes, judge)
-        self.ahead = StateAhead(state, self.searches)
-        self.follow_ups = FollowUpSearch(self.ahead, self.asked, state.fairness)
+        self.ahead = Ahead(state)
+        self.searches = SearchesAhead(self.ahead, causes, judge)
+        self.follow_ups = FollowUpSearch(self.searches, self.asked)
         self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     def judge(
@@ -102,7 +102,7 @@ class Aftermath:
         if not result.may_follow or not (at_risk or follows):
             return None
         with self.ahead.look():
-            self.searches.plugins.budgets.foresee(self.session, cause, contender, result.evicted)
+            self.ahead.plugins.budgets.foresee(self.session, cause, contender, result.evicted)
             self._come_true(result, contender, at_risk=at_risk)
             taker = None
             if at_risk and not accepted and self.asked.is_at_risk(contender, got):
@@ -196,7 +196,7 @@ class Aftermath:
                 if first.step is not None and first.entry is not None:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
-            self.searches.endings = self.searches.endings.after(settle(self.state, tasks, placed))
+            self.ahead.endings = self.ahead.endings.after(settle(self.state, tasks, placed))
             return self.follow_ups.of(self.asked.may_be_helped(victims, causes, shares))
 
     def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
@@ -204,7 +204,7 @@ class Aftermath:
 
         Looked at are its victims, who grows, and contenders whose sets were ``given_up``.
         """
-        return CyclesAhead(self.state, self.ahead, self.asked).play(given_up)
+        return CyclesAhead(self.searches, self.asked).play(given_up)
 
 
 def _holds(found: SearchResult, workload: WorkloadState) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tenure.engine.state.workloads import WorkloadState
-from tenure.fairness.current import Fairness
-from tenure.victims.aftermath.ahead import StateAhead
+from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import MOST_ASKED, MOST_STEPS, Asked, AskedWorkloads, asks_for_more
 from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.search.trials import SearchBudget, SearchResult
@@ -22,10 +21,11 @@ class FollowUpSearch:
     ``sets`` are those that were found last, one for each victim that is helped.
     """
 
-    def __init__(self, ahead: StateAhead, asked: AskedWorkloads, fairness: Fairness) -> None:
-        self.ahead = ahead
+    def __init__(self, searches: SearchesAhead, asked: AskedWorkloads) -> None:
+        self.searches = searches
+        self.ahead = searches.ahead
         self.asked = asked
-        self.fairness = fairness
+        self.fairness = searches.state.fairness
         self.sets: list[SearchResult] = []
 
     def of(self, helped: Iterable[Asked]) -> tuple[FollowUp, ...]:
@@ -75,7 +75,7 @@ class FollowUpSearch:
 
     def _first_set(self, helped: Iterable[Asked]) -> tuple[Asked, SearchResult] | None:
         """Give the first cause that finds a set for a workload, and that set."""
-        sets = ((asked, self.ahead.searches.best_set(asked)) for asked in helped)
+        sets = ((asked, self.searches.best_set(asked)) for asked in helped)
         return next((pair for pair in sets if pair[1].pieces), None)
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from tenure.engine.state.notices import in_turn, notice_of
 from tenure.engine.state.workloads import TERMINATING, WorkloadState
 from tenure.shields.plugins import puts_off
-from tenure.victims.aftermath.ahead import StateAhead
+from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import (
     MOST_ASKED,
     MOST_LOOKED_AT,
@@ -21,20 +21,19 @@ from tenure.victims.aftermath.asked import (
 )
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.dry_run.outcome import NextCycles
-from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 
 class CyclesAhead:
     """The cycles after a plan whose evictions are made on the session: what they do, and for whom."""
 
-    def __init__(self, state: EvictionState, ahead: StateAhead, asked: AskedWorkloads) -> None:
-        self.state = state
-        self.session = state.session
-        self.ahead = ahead
-        self.searches = ahead.searches
+    def __init__(self, searches: SearchesAhead, asked: AskedWorkloads) -> None:
+        self.state = searches.state
+        self.session = self.state.session
+        self.searches = searches
+        self.ahead = searches.ahead
         self.asked = asked
-        self.budget = SearchBudget(MOST_HELPED * len(self.searches.causes))
+        self.budget = SearchBudget(MOST_HELPED * len(searches.causes))
 
     def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
         """Play them for the plan's victims, for those of earlier plans that still wait, for which it may have made a
@@ -51,7 +50,7 @@ class CyclesAhead:
             promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
             while goes_on or turns:  # one follow-up may let another follow
                 if not goes_on:
-                    self.searches.bound = frozenset(session.nominated)
+                    self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
                 for asked, best in self._round(asked_for, said):
                     if asked.workload in said:

@@ -73,7 +73,7 @@ def write_placed(state: EvictionState, placed: Sequence[TaskState]) -> None:
         crowded = {t.workload for t in placed if t.node >= 0 and _crowded(session, t)}
         promise(session, [t for t in placed if t.workload in crowded])
     for task in placed:
-        state.plan.steps.append(_place_step(state, task))
+        state.plan.steps.append(place_step(session, task, state.cycle))
     for workload in dict.fromkeys(t.workload for t in placed):
         _note_start(state, workload)
 
@@ -149,13 +149,14 @@ def _evict_step(
     )  # fmt: skip
 
 
-def _place_step(state: EvictionState, task: TaskState) -> PlanStep:
+def place_step(session: Session, task: TaskState, cycle: int) -> PlanStep:
+    """Give the step that places a task where it is bound or nominated."""
     bound = task.node >= 0
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
-    name = state.session.nodes.names[node]
-    return PlanStep("bind" if bound else "nominate", task.workload.key, task.name, name, task.index, node, devices,
-                state.cycle, volumes=state.session.volumes_of(task),
-                claims=state.session.devices_of(task))  # fmt: skip
+    return PlanStep(
+        "bind" if bound else "nominate", task.workload.key, task.name, session.nodes.names[node], task.index, node,
+        devices, cycle, volumes=session.volumes_of(task), claims=session.devices_of(task),
+    )  # fmt: skip
 
 
 def _undo(state: EvictionState, tasks: Sequence[TaskState]) -> None:
