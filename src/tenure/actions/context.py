@@ -46,6 +46,7 @@ class Context:
     paid: frozenset[TaskState] = frozenset()
     plugins: EvictionPlugins | None = None
     evictions: EvictionState | None = None
+    aftermath: Aftermath | None = None
     watched: dict[str, WorkloadState] | None = None
     rescheduling: object = None
     priorities: PriorityRange = field(default_factory=PriorityRange)
@@ -69,7 +70,7 @@ class Context:
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
                 self.paid, budget, self.memory, self.detailed, self.no_effect_passes,
             )  # fmt: skip
-            self.evictions.aftermath = Aftermath(self.evictions, self.causes())
+            self.aftermath = self.evictions.aftermath = Aftermath(self.evictions, self.causes())
         return self.evictions
 
     def causes(self) -> dict[Cause, MakeRules]:

@@ -18,6 +18,7 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.dry_run.outcome import AcceptedSet, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
@@ -36,17 +37,17 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
     What was told of it before and has ``settled`` goes. In the story of one workload nothing is said, and what follows
     is looked at only where sets concern it: that takes a third of the time of a large cluster's cycle.
     """
-    state = context.evictions
-    if state is None or state.plan is not context.plan or state.aftermath is None:
+    state, aftermath = context.evictions, context.aftermath
+    if state is None or aftermath is None or state.plan is not context.plan:
         return
     sets, budget = _sets(context, settled), SearchBudget(MOST_JUDGED)
     contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
-        judged = ((c, _judged(context, state, sets, c)) for c in reversed(sets) if budget.spend())
+        judged = ((c, _judged(context, aftermath, sets, c)) for c in reversed(sets) if budget.spend())
         if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
             break
     while state.evicted and (context.about is None or (len(sets) > 1 and _concern(sets, context.about))):
-        follows = state.aftermath.of_plan([c for c in contenders if c not in sets])
+        follows = aftermath.of_plan([c for c in contenders if c not in sets])
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals and len(sets) > 1]
         if any(_give_up(context, state, sets, c, r) for c, r in lost):
             continue
@@ -80,13 +81,12 @@ def _sets(context: Context, settled: Collection[str]) -> Sets:
     }
 
 
-def _judged(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState) -> Refusal | None:
+def _judged(context: Context, aftermath: Aftermath, sets: Sets, contender: WorkloadState) -> Refusal | None:
     """Refuse a set if another would take the contender's place once all that is decided has come true."""
     cause, tasks = sets[contender]
-    assert state.aftermath is not None
     promised = [t for t in contender.tasks if t.nominated >= 0]
     played = AcceptedSet([], promised, evicted=tasks)
-    return state.aftermath.judge(contender, cause, played, context.fairness.now())
+    return aftermath.judge(contender, cause, played, context.fairness.now())
 
 
 def _give_up(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal) -> bool:

@@ -15,8 +15,6 @@ from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
 from tenure.rescheduler.memory import MoveMemory
-from tenure.victims.aftermath.aftermath import follow_ups
-from tenure.victims.recording.state import EvictionState
 
 
 def quota(context: Context) -> None:
@@ -26,12 +24,13 @@ def quota(context: Context) -> None:
     if settings.quota_preemption.enabled or stored:
         exact, state = settings.rescheduler.exact, context.evicting()
         solve = partial(_solve, context, exact) if exact.enabled else None
-        QuotaRound(state, solve, partial(_follow, state)).run()
+        QuotaRound(state, solve, partial(_follow, context)).run()
 
 
-def _follow(state: EvictionState, tasks: Sequence[TaskState]) -> list[FollowUpCut]:
-    """Say what enabled causes would evict or move next for those that lose tasks to a quota."""
-    return [FollowUpCut(f.of, frozenset(f.evict)) for f in follow_ups(state, "quota", tasks)]
+def _follow(context: Context, tasks: Sequence[TaskState]) -> list[FollowUpCut]:
+    """Say what enabled causes would evict or move next for those that lose tasks to a quota; nothing is evicted yet."""
+    follow_ups = () if context.aftermath is None else context.aftermath.of("quota", tasks)
+    return [FollowUpCut(f.of, frozenset(f.evict)) for f in follow_ups]
 
 
 def _solve(context: Context, settings: ExactSettings, written: LinearProgram) -> list[float] | None:

@@ -39,8 +39,8 @@ from tenure.victims.aftermath.asked import (
     will_grow,
 )
 from tenure.victims.aftermath.follow_ups import FollowUpSearch
-from tenure.victims.aftermath.next_cycles import CyclesAhead
-from tenure.victims.dry_run.outcome import AcceptedSet, FollowUp, NextCycles
+from tenure.victims.aftermath.next_cycles import CyclesAhead, NextCycles
+from tenure.victims.dry_run.outcome import AcceptedSet, FollowUp
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
@@ -210,11 +210,3 @@ class Aftermath:
 def _holds(found: SearchResult, workload: WorkloadState) -> bool:
     """Whether something of a workload is in the set that was found."""
     return any(p.workload is workload for p in found.pieces or ())
-
-
-def follow_ups(state: EvictionState, cause: Cause, tasks: Sequence[TaskState]) -> Sequence[FollowUp]:
-    """Give what enabled causes would do for workloads that lose ``tasks``, without a beneficiary.
-
-    Nothing of it is evicted yet, and the session stays as it is.
-    """
-    return () if state.aftermath is None else state.aftermath.of(cause, tasks)

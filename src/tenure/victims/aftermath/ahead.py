@@ -141,7 +141,7 @@ class SearchesAhead:
         cause = asked.rules.cause
         state = replace(self._thought(), plugins=plugins, aftermath=self._further if judged else None)
         search = PreemptionPass(state, cause, self.causes[cause])
-        return search.best_set(asked.workload, asked.rules, SearchBudget(STEPS))
+        return search.best_set(asked.rules, SearchBudget(STEPS))
 
     @cached_property
     def _further(self) -> Consequences | None:

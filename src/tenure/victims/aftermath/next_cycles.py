@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
+from tenure.engine.refusal import Refusal
 from tenure.engine.state.notices import in_turn, notice_of
 from tenure.engine.state.workloads import TERMINATING, WorkloadState
 from tenure.shields.plugins import puts_off
@@ -20,8 +22,15 @@ from tenure.victims.aftermath.asked import (
     will_grow,
 )
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
-from tenure.victims.dry_run.outcome import NextCycles
+from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.search.trials import SearchBudget, SearchResult
+
+
+class NextCycles(NamedTuple):
+    """What would be done in the cycles after a plan: all that follows, and why some would lose what it promised."""
+
+    follow_ups: dict[FollowUp, None]
+    refusals: dict[WorkloadState, Refusal]
 
 
 class CyclesAhead:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -29,13 +29,6 @@ class FollowUp(NamedTuple):
     growth: int
 
 
-class NextCycles(NamedTuple):
-    """What would be done in the cycles after a plan: all that follows, and why some would lose what it promised."""
-
-    follow_ups: dict[FollowUp, None]
-    refusals: dict[WorkloadState, Refusal]
-
-
 class Consequences(Protocol):
     """The judgement of what all enabled causes would do once a set has gone."""
 
@@ -53,12 +46,6 @@ class Consequences(Protocol):
 
         With ``follows``, note in ``result`` what follows from it.
         """
-
-    def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
-        """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""
-
-    def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
-        """Give what follows from a finished plan, whose evictions are made on the session, and who would lose by it."""
 
 
 @dataclass(slots=True)

@@ -223,14 +223,14 @@ class PreemptionPass:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
         return may_go(cause, contender) and bool(self.gatherer.asked_to_be_spared)
 
-    def best_set(self, contender: WorkloadState, rules: CauseRules, budget: SearchBudget) -> SearchResult:
+    def best_set(self, rules: CauseRules, budget: SearchBudget) -> SearchResult:
         """Search for one contender alone; nothing is carried out, and who is served before it is not looked at.
 
         What moves stands for the rescheduler as well, which moves what asked to be spared where nothing else helps.
         """
         also = self.cause == "consolidate" and "reschedule" in enabled_for(self.session.settings, "")
         cause: Cause = "reschedule" if also else self.cause
-        if self.cause != "requeue" and self._infeasible(contender):
+        if self.cause != "requeue" and self._infeasible(rules.contender):
             return SearchResult()
         return self._searched(rules, budget, cause, alone=True).found
 
