@@ -10,6 +10,7 @@ from tenure.engine.memo import Memo
 from tenure.engine.refusal import Refusal
 from tenure.engine.serving.allocation import AllocationOutcome, held_back, promise, serve
 from tenure.engine.serving.backfill import ExpectedReleases
+from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.serving.order import QueueOrder, skip_none
 from tenure.engine.serving.packing import may_pack
 from tenure.engine.serving.placement import Placer, fixed_of
@@ -299,22 +300,18 @@ class SetPlay:
             going, ran = [task for task in tasks if task not in self.staying], set(piece.ran)
             evict_all(session, evicted := [task for task in going if task in ran])
             result.evicted += evicted
-            for task in going:
-                if task not in ran:
-                    session.withdraw(task)
-                    result.withdrawn.append(task)
+            self._withdraw([task for task in going if task not in ran])
         for workload in self.victims:
             if not workload.occupied():
-                self._give_up(workload)
+                self._withdraw(nominated_tasks(workload))  # it lands whole, or not
                 session.journal.set(workload, "started_at", None)
             session.refresh(workload)
 
-    def _give_up(self, workload: WorkloadState) -> None:
-        """Withdraw what is promised to tasks of a workload of which nothing runs any more: it lands whole, or not."""
-        for task in workload.tasks:
-            if task.nominated >= 0:
-                self.session.withdraw(task)
-                self.result.withdrawn.append(task)
+    def _withdraw(self, tasks: Sequence[TaskState]) -> None:
+        """Take back what this cycle placed, or what is only promised."""
+        for task in tasks:
+            self.session.withdraw(task)
+            self.result.withdrawn.append(task)
 
     def _land(self) -> bool:
         """Find every moved task a place beside the contender's, which is served in its turn afterwards."""

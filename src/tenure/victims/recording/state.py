@@ -175,8 +175,7 @@ class EvictionState:
 
     def wake_at(self, time: int | None) -> None:
         """Note that a rule ends at ``time``."""
-        if time is not None and time > self.session.now:
-            self.plan.wake_at(time)
+        self.plan.wake_at(time)
 
     def refuse(self, refused: Iterable[Refused]) -> None:
         """List refused candidates of a contender in the plan, as far as it has room for them."""

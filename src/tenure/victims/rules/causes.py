@@ -8,6 +8,7 @@ from operator import mul, sub
 from typing import ClassVar
 
 from tenure.engine.refusal import Refusal
+from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
@@ -101,7 +102,8 @@ class CauseRules(ABC):
             if piece.whole and not core and self.goes_along(held(session, tasks)):
                 along.setdefault(workload, []).extend(tasks)
                 continue
-            amount = held(session, [*tasks, *along.get(workload, ())] if core else tasks)
+            beside = [*along.get(workload, ()), *nominated_tasks(workload)] if piece.whole and core else []
+            amount = held(session, [*tasks, *beside] if beside else tasks)
             refusal = self.may_take(workload, amount, core=core, owed=owed)
             if refusal is not None:
                 return workload, refusal

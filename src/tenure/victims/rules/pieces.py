@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 
+from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.state.queues import Amount, add_at
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import SUCCEEDED, SubgroupState, TaskState, WorkloadState
@@ -29,7 +30,7 @@ class Piece:
     ``whole``: all of the workload, in stages, surplus first. ``group``: it cuts a subgroup below its minimum.
     ``fresh``: all of it was placed in this cycle and runs nothing yet, so taking it is no eviction and costs nothing;
     ``ran`` are those of its tasks that were not. ``growth`` is by how much its cost grows in a second, at most.
-    ``amount`` is what it holds as queues count it, ``ran_amount`` what of it ran before this cycle; ``rows`` are those
+    ``amount`` is what its queue holds less without it, ``ran_amount`` what of it ran before this cycle, ``rows`` those
     in which it holds something. ``frees`` lists node and amounts by row of the node table. ``rank`` orders pieces of
     one queue, the best to take first; its first item is the workload's priority. ``floor`` comes before the key of
     every set that holds it. ``spared``: how many of its tasks asked to be spared.
@@ -193,8 +194,9 @@ def _piece(
     names = age, -workload.created_at, -tasks[-1].index, workload.key
     rank = (workload.priority, *stage, whole, len(ran), *names)
     level = session.queues.queues[workload.leaf].priority
-    amount = held(session, tasks)
-    ran_amount = amount if len(ran) == len(tasks) or not ran else held(session, ran)
+    promised = nominated_tasks(workload) if whole else []  # which they lose once it is gone
+    amount = held(session, [*tasks, *promised] if promised else tasks)
+    ran_amount = amount if not promised and (len(ran) == len(tasks) or not ran) else held(session, ran)
     rows = tuple(row for row, each in enumerate(amount) if each > 0)
     asked = count_spared(session, ran) if workload.sparing else 0
     by_cost = session.settings.victims == "cost"
