@@ -280,6 +280,26 @@ def test_a_notice_that_no_longer_pays_is_withdrawn(change, when):
     assert bound == (["c-0"] if change is room_elsewhere else [])
 
 
+def limited(state, _):
+    return replace(state, queues=tuple(replace(q, max={GPU: 1000}) if q.name == "a" else q for q in state.queues))
+
+
+def delayed(state, _):
+    return changed(state, "c", preemption_delay=120 * MINUTE)
+
+
+@pytest.mark.parametrize("change", [limited, delayed, lambda state, _: changed(state, "c", preemption_policy="Never")])
+def test_a_move_is_withdrawn_if_nothing_is_to_be_moved_any_more_for_who_waits(change):
+    """It needs the room as much as before, but its queue's maximum forbids it, or nothing may be evicted for it."""
+    work = [runs("x", "b", ["n0"], preemptible=False), runs("y", "b", ["n1"]), waits("c", "a", gpus=2)]
+    state = cluster([queue("a"), queue("b")], work, nodes=2, gpus=2, actions=("allocate", "reschedule"),
+                    eviction_notice=5 * MINUTE)  # fmt: skip
+    plans, _ = minutes(state, 8, lambda state, n: change(state, n) if n == 2 else state)
+    assert seen(plans[0], "notice") == [(0, "y-0")]
+    assert [s.task for p in plans for s in p.steps if s.action == "evict"] == []
+    assert [s.task for s in plans[2].steps if s.action == "withdraw"] == ["y-0"]
+
+
 def test_only_what_is_still_needed_goes():
     """Room has come up for a part of what the contender asks: one victim is not evicted for nothing."""
     work = [runs("x", "b", ["n0"], gpus=2, minutes=10), runs("y", "b", ["n1"], gpus=2, minutes=20)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenure.engine.plan import PlanStep
+from tenure.engine.serving.allocation import held_back
 from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.serving.placement import Placer
 from tenure.engine.state.cost import MICRO
@@ -21,6 +22,7 @@ from tenure.model.modes import mode_of
 from tenure.model.values.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
+from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
@@ -155,8 +157,10 @@ class _Settling:
         return refusal is None or (refusal.core_only and not core)
 
     def _needs_room(self, contender: WorkloadState | None) -> bool:
-        """Whether a contender waits that does not fit as it is."""
+        """Whether a contender waits that does not fit as it is, and may be given room."""
         if contender is None or contender.step is None or contender.entry is None:
+            return False
+        if held_back(self.session, contender, contender.step) or delay(self.session, contender) is not None:
             return False
         if not RoomDemand(self.session, contender.step).met(()):
             return True
