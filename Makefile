@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Three workers a processor, at most eight: most of the time of tests on a control plane is waiting.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 3 ? 3 * n : 8 )))
+# Four workers a processor, at most eight: tests on a control plane mostly wait, and one worker of four computes meanwhile.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 4 : 8 )))
 
 # Format, lint, types and import layers.
 CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
