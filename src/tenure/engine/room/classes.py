@@ -59,13 +59,14 @@ class TaskClass:
 
     __slots__ = (
         "_plain", "_within", "admitted", "amount", "ask", "asks", "best", "best_key", "both", "devices", "footprint",
-        "id", "key", "least", "milli", "preference", "rate", "spec", "static", "static_list", "synced", "version",
-        "whole",
+        "id", "key", "least", "milli", "placeable", "preference", "rate", "spec", "static", "static_list", "synced",
+        "version", "whole",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: TaskSpec, nodes: NodeTable, footprint: Footprint) -> None:
         self.id = number
         self.spec = spec
+        self.placeable = spec.is_placeable
         self.footprint = footprint
         self._within: tuple[TaskClass, bool] | None = None
         self.ask = np.zeros(nodes.rows, np.int64)
@@ -148,7 +149,7 @@ class TaskClass:
         if self.milli is not None:
             mask &= (self.milli > 0) & (nodes.device_count >= self.devices)
         unknown = any(value and name not in nodes.row for name, value in self.spec.requests)
-        if unknown or not self.spec.is_placeable:
+        if unknown or not self.placeable:
             mask = np.zeros(len(nodes), bool)
         return mask
 

@@ -127,6 +127,29 @@ class NodeTable:
             self.occupy_devices(node, devices, sign * milli, now=now, then=then)
         self._changes(node)
 
+    def fill(self, nodes: Sequence[int], asks: Sequence[Ints], devices: Sequence[Sequence[int]]) -> None:
+        """Take from both halves, for good, what many tasks hold: of each its node, ask, and whole devices.
+
+        It comes to what `occupy` comes to, task by task.
+        """
+        taken = np.zeros((self.rows, len(self)), np.int64)
+        for row, amounts in zip(taken, np.array(asks).T, strict=True):
+            np.add.at(row, np.array(nodes), amounts)
+        self.room -= np.concatenate([taken, taken])
+        there = [node for node, numbers in zip(nodes, devices, strict=True) for _ in numbers]
+        held = np.zeros(self.device.shape[1:], np.int64).reshape(-1)
+        numbers = [number for each in devices for number in each]
+        np.add.at(held, np.array(there, np.int64) * self.device.shape[2] + np.array(numbers, np.int64), MILLI)
+        self.device -= held.reshape(self.device.shape[1:])
+        counted = np.unique(np.array(there, np.int64))
+        if self.has_devices:
+            free = self.device[:, counted] == MILLI
+            bindable = free.all(axis=0) if self.waiting else free[THEN]
+            self.room[self.rows - 1, counted] = bindable.sum(axis=1)
+            self.room[2 * self.rows - 1, counted] = free[THEN].sum(axis=1)
+        for node in dict.fromkeys(nodes):
+            self._changes(node)
+
     def take(self, node: int, both: Ints) -> None:
         """Take the same from both halves; ``both`` is ``int64[2 * rows]``. The short way for a plain bind."""
         if self.journal.depth:

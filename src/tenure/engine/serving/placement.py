@@ -299,7 +299,7 @@ class Placer:
     def _may_have(self, core: list[TaskState]) -> bool:
         amount = Demand(START, core, None).amount
         workload = core[0].workload
-        placeable = all(t.cls.spec.is_placeable for t in core)
+        placeable = all(t.cls.placeable for t in core)
         return placeable and self.session.queues.admits(workload.leaf, amount, fixed=workload.fixed)
 
     def _domains(self, topology: Topology, chosen: list[TaskState], allowed: Mask | None) -> list[Mask | None]:

@@ -6,7 +6,8 @@ does not depend on the input's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from tenure.engine.room import kernels
 from tenure.engine.room.nodes import NOW
@@ -15,9 +16,15 @@ from tenure.engine.state.state import SessionState
 from tenure.engine.state.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.values.resources import MILLI
 
+MANY: Final = 32
+"""Tasks from which on their room is taken together."""
 
-def restore(session: SessionState, task: TaskState) -> Amount | None:
-    """A task that is bound, runs or terminates takes its place; gives what its queue is to count as allocated."""
+
+def restore(session: SessionState, task: TaskState, staying: list[TaskState]) -> Amount | None:
+    """A task that is bound, runs or terminates takes its place; gives what its queue is to count as allocated.
+
+    ``staying`` gets the plain ones that stay, whose room is taken for all of them together, by `take_room`.
+    """
     model, state = task.model, task.workload
     assert model.node is not None
     node = session.nodes.index[model.node]
@@ -29,8 +36,11 @@ def restore(session: SessionState, task: TaskState) -> Amount | None:
         task.phase, task.terminating_since, task.notice = TERMINATING, model.notice.deadline, model.notice
         session.noticed.add(task)
     stays = task.phase is not TERMINATING or task.stuck
-    session.occupy(task, node, task.devices, 1, now=True, then=stays)
     session.on_node[node].add(task)
+    if stays and task.terms is None and task.cls.milli is None:
+        staying.append(task)
+    else:
+        session.occupy(task, node, task.devices, 1, now=True, then=stays)
     if not stays:
         session.count_waiting(1)
     if task.phase is TERMINATING:
@@ -40,6 +50,15 @@ def restore(session: SessionState, task: TaskState) -> Amount | None:
     if state.leaf < 0:
         session.count_foreign(node, amount, 1)
     return amount if state.leaf >= 0 and task.phase is not TERMINATING else None
+
+
+def take_room(session: SessionState, tasks: Sequence[TaskState]) -> None:
+    """Take the room of tasks without parts of GPUs and without terms that stay where they are."""
+    if len(tasks) >= MANY and not session.journal.depth:
+        session.nodes.fill([t.node for t in tasks], [t.cls.ask for t in tasks], [t.devices for t in tasks])
+        return
+    for task in tasks:
+        session.occupy(task, task.node, task.devices, 1, now=True, then=True)
 
 
 def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:

@@ -6,17 +6,22 @@ decided comes out as a plan. It never reads a clock: ``now`` is told to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
 
 from tenure.engine import expectation
 from tenure.engine.state.evictions import depart, going, note_often, resume_moves
 from tenure.engine.state.queues import Amount, added_up
 from tenure.engine.state.recount import count_anew
-from tenure.engine.state.restore import restore, restore_devices, restore_nominations
+from tenure.engine.state.restore import restore, restore_devices, restore_nominations, take_room
 from tenure.engine.state.state import SessionState
 from tenure.engine.state.workloads import BOUND, PENDING, RUNNING, TERMINATING, TaskState, WorkloadState
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.workload import Workload
+
+_CLASS: Final = attrgetter("cls")
 
 
 class Session(SessionState):
@@ -28,12 +33,14 @@ class Session(SessionState):
         if new := self.terms.register((task.spec, model.namespace) for model in taken for task in model.tasks):
             count_anew(self, new[0])
         added: list[WorkloadState] = []
+        staying: list[TaskState] = []
         for model in taken:
             state = self._take_in(model)
             state.created_at += later
             state.queued_at = self.queued_since(state)
-            self._settle_in(state)
+            self._settle_in(state, staying)
             added.append(state)
+        take_room(self, staying)
         if any(t.model.node is not None or t.model.nominated is not None for s in added for t in s.tasks):
             restore_devices(self, added)
             restore_nominations(self, added)
@@ -54,9 +61,13 @@ class Session(SessionState):
         state = WorkloadState(model, known[model.queue or DEFAULT_QUEUE] if own else -1)
         classes, terms = self.classes, self.terms
         namespace = model.namespace
+        spec, looking = None, terms.used
         for index, task in enumerate(model.tasks):
-            state.tasks.append(TaskState(task, index, state, classes.of(task.spec)))
-        for task_state in state.tasks:
+            if task.spec is not spec:  # most tasks of a workload have one
+                spec, cls = task.spec, classes.of(task.spec)
+                looking = looking or bool(spec.mounts or spec.device_uses)
+            state.tasks.append(TaskState(task, index, state, cls))
+        for task_state in state.tasks if looking else ():
             spec = task_state.model.spec
             if terms.used or spec.mounts or spec.device_uses:
                 task_state.terms = terms.of(spec, namespace)
@@ -67,14 +78,15 @@ class Session(SessionState):
         note_often(self, state)
         return state
 
-    def _settle_in(self, state: WorkloadState) -> None:
+    def _settle_in(self, state: WorkloadState, staying: list[TaskState]) -> None:
         allocated: list[Amount] = []
         pending: list[Amount] = []
+        for cls, count in Counter(map(_CLASS, state.tasks)).items():
+            self.mix.observe(cls, count)
         for task in state.tasks:
             model = task.model
-            self.mix.observe(task.cls)
             if model.node is not None and model.phase in (BOUND, RUNNING, TERMINATING):
-                amount = restore(self, task)
+                amount = restore(self, task, staying)
                 allocated += () if amount is None else (amount,)
             else:
                 task.phase = model.phase

@@ -299,7 +299,7 @@ class SessionState:
         if state.leaf < 0:
             return
         step = self.steps.next(state)
-        if step is not None and any(not t.cls.spec.is_placeable for t in step.tasks):
+        if step is not None and any(not t.cls.placeable for t in step.tasks):
             step = None
         self.journal.set(state, "step", step)
         if step is None:

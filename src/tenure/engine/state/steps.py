@@ -113,7 +113,7 @@ def _lacking(group: SubgroupState) -> Iterator[SubgroupState]:
 
 
 def _waits(task: TaskState) -> bool:
-    return task.phase is PENDING and task.nominated < 0 and task.cls.spec.is_placeable
+    return task.phase is PENDING and task.nominated < 0 and task.cls.placeable
 
 
 def _optional(group: SubgroupState) -> SubgroupState | None:

@@ -69,7 +69,7 @@ class TaskState:
     @property
     def asks(self) -> bool:
         """Whether it counts for its queue while it is pending: no queue waits for what is never placed."""
-        return self.workload.leaf >= 0 and self.cls.spec.is_placeable
+        return self.workload.leaf >= 0 and self.cls.placeable
 
     @property
     def name(self) -> str:

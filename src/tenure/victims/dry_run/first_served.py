@@ -81,7 +81,7 @@ class FirstServed:
             return False
         for task in piece.ran:
             cls, node = task.cls, task.node
-            if task.terms is not None or not cls.spec.is_placeable or not cls.static_list[node]:
+            if task.terms is not None or not cls.placeable or not cls.static_list[node]:
                 return False
             if any(nodes.room[nodes.rows + row, node] < 0 for row, _ in cls.asks):
                 return False
