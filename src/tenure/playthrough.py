@@ -73,7 +73,7 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str |
 
     Each cycle decides on what the one before it left in the cluster, and on nothing else. ``about``: the workload
     (namespace/name) that is asked about; if it waits, no moves are sought for others. It is not said then what would
-    follow from evictions, and of others that wait only why nothing was evicted for them.
+    follow from evictions, and of others that wait at most why nothing was evicted for them.
     """
     embedded, quotas = EmbeddedCluster(cluster), QuotaHistory()
     result = PlayThrough(before=cluster, after=cluster)

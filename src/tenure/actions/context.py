@@ -68,10 +68,15 @@ class Context:
             budget = SearchBudget(self.session.settings.search.max_scenarios)
             self.evictions = EvictionState(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget, self.memory, self.detailed, self.no_effect_passes,
+                self.paid, budget, self.memory, self.detailed, self._only_waits(), self.no_effect_passes,
             )  # fmt: skip
             self.aftermath = self.evictions.aftermath = Aftermath(self.evictions, self.causes())
         return self.evictions
+
+    def _only_waits(self) -> WorkloadState | None:
+        """Give the workload that is asked about, if it runs nothing: then only why it waits is read."""
+        found = self.session.workloads.get(self.about or "")
+        return found if found is not None and found.step is not None and not found.occupied() else None
 
     def causes(self) -> dict[Cause, MakeRules]:
         """Give what makes the rules of each cause that may follow from an eviction."""

@@ -171,7 +171,7 @@ class CandidateGatherer:
         self.detailed = detailed
         self._by_leaf: dict[int, list[WorkloadState]] | None = None
         self._served: set[WorkloadState] = set()
-        self._known: dict[int, dict[tuple[Alike, bool], LeafCandidates]] = {}
+        self._known: dict[int, dict[tuple[Alike, bool, bool], LeafCandidates]] = {}
         self.sparing = True
         self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
@@ -195,7 +195,7 @@ class CandidateGatherer:
         alike = self._alike(rules)
         candidate_leaves = []
         for leaf in sorted(leaves):
-            of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing)
+            of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing, self.detailed)
             leaf_candidates = of_leaf.get(key)
             if leaf_candidates is None:
                 leaf_candidates = of_leaf[key] = self._leaf_candidates(rules, leaf)

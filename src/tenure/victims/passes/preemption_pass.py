@@ -52,12 +52,16 @@ MakeRules = Callable[[WorkloadState, CurrentShares], CauseRules]
 
 
 class PreemptionPass:
-    """The pass of one action over all contenders; those ``unhelped`` have no turn."""
+    """The pass of one action over all contenders; those ``unhelped`` have no turn.
+
+    ``detailed``: it is read why nothing is evicted for the contender whose turn it is.
+    """
 
     def __init__(self, state: EvictionState, cause: Cause, make_rules: MakeRules) -> None:
         self.state = state
         self.session = state.session
         self.cause = cause
+        self.detailed = state.detailed
         state.plugins.min_runtime.brief = not state.detailed
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
@@ -157,11 +161,12 @@ class PreemptionPass:
         """Give a contender its turn; True if it wants another."""
         if contender.step is None or contender.entry is None:
             return False
+        self._tell(contender)
         if self.unhelped.has(contender):
-            if self.state.detailed:
+            if self.detailed:
                 self.unhelped.explain(contender)
             return False
-        if not self.state.detailed and self._infeasible(contender):
+        if not self.detailed and self._infeasible(contender):
             self.unhelped.exclude(contender)
             return False
         rules = self.make_rules(contender, self.shares)
@@ -174,15 +179,22 @@ class PreemptionPass:
         self.state.obstacle(contender.key, Reason("NoRight", refusal.message, {"cause": self.cause}))
         return False
 
+    def _tell(self, contender: WorkloadState) -> None:
+        """Find out as much as is read: of one that is asked about and its kind, which share what is found, all."""
+        about, kind = self.state.about, self.unhelped.kind
+        if about is not None and self.state.detailed:
+            self.detailed = contender is about or (about.step is not None and kind(contender) == kind(about))
+            self.gatherer.detailed, self.state.plugins.min_runtime.brief = self.detailed, not self.detailed
+
     def _search(self, rules: CauseRules, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state, contender = self.state, rules.contender
-        if not state.detailed and self._cannot_pay(rules):
+        if not self.detailed and self._cannot_pay(rules):
             self.unhelped.exclude(contender)
             return False
         with_spared = self._may_take_spared(contender, self.cause)
-        if state.detailed and not with_spared and not (everybody := self.gatherer.gather(rules)):
-            self.unhelped.searched(contender, everybody, SearchResult())
+        if self.detailed and not with_spared and not (everybody := self.gatherer.gather(rules)):
+            self.unhelped.searched(contender, everybody, SearchResult(), detailed=True)
             return False
         granted = min(steps, state.budget.left)
         budget = SearchBudget(granted)
@@ -241,7 +253,7 @@ class PreemptionPass:
         """
         contender, search = rules.contender, self._searching(rules, alone=alone)
         assert contender.step is not None
-        if alone or not (self.state.detailed and self.bounds.infeasible(contender, contender.step)):
+        if alone or not (self.detailed and self.bounds.infeasible(contender, contender.step)):
             search.run(budget)
         if search.found.pieces is None and not budget.hit and self._may_take_spared(contender, cause):
             with self.gatherer.everybody():
@@ -276,7 +288,7 @@ class PreemptionPass:
         """
         assert contender.step is not None
         most = max(len(contender.step.tasks), MOST_BEFORE)
-        count = self.before.count(contender, None if self.state.detailed else most)
+        count = self.before.count(contender, None if self.detailed else most)
         direct = {branch.queue: count[branch.mine] for branch in branches if branch.direct}
         found = {queue: others for queue, others in direct.items() if others <= most}
         if direct and not found:
@@ -291,11 +303,11 @@ class PreemptionPass:
         Then contenders that the bounds exclude are searched for as well.
         """
         candidates = search.candidates
-        if self.state.detailed:
+        if self.detailed:
             candidates = self.gatherer.gather(rules)
             if not search.found.refusals and not search.found.closed:
                 search.tell(candidates)
-        self.unhelped.searched(rules.contender, candidates, search.found)
+        self.unhelped.searched(rules.contender, candidates, search.found, detailed=self.detailed)
 
     def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
@@ -349,7 +361,7 @@ class PreemptionPass:
             self._prepare(rules, pieces)
             self.dry_runs.carry_out(contender, played)
         why, price = self._prepared
-        considered = considered_of(candidates, found, pieces if self.state.detailed else None)
+        considered = considered_of(candidates, found, pieces if self.detailed else None)
 
         def reason(workload: WorkloadState, cost: float) -> str:
             return (

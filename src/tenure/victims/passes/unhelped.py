@@ -62,14 +62,23 @@ class UnhelpedKinds:
         """Note that bounds exclude a kind; nothing was seen of it."""
         self._seen[self.kind(contender)] = None, SearchResult()
 
-    def searched(self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult) -> None:
-        """Note that a search to its end helps none of a kind; if it found no set, whatever its wait. Say why."""
+    def searched(
+        self, contender: WorkloadState, candidates: VictimCandidates, found: SearchResult, *, detailed: bool
+    ) -> None:
+        """Note that a search to its end helps none of a kind; if it found no set, whatever its wait.
+
+        Where that is read (``detailed``), say why; else note when that may be over.
+        """
         kind = self.kind(contender)
         self._runs_for[kind] = contender.expected or inf
         if found.pieces is None:
             self._waits_since.pop(kind, None)
         self._seen[kind] = candidates, found
-        self.explain(contender)
+        if detailed:
+            self.explain(contender)
+        else:
+            for until in {r.until for _, r in (*candidates.refused, *found.refusals)}:
+                self.state.wake_at(until)
 
     def put_off(self, contender: WorkloadState, until: int | None) -> None:
         """Note that evictions do not pay yet for a contender, and for none of its kind that waits no longer."""
@@ -83,13 +92,7 @@ class UnhelpedKinds:
     def explain(self, contender: WorkloadState) -> None:
         """Say which shields stand between a contender of such a kind and the room it asks for."""
         state, kind = self.state, self.kind(contender)
-        candidates, found = self._seen[kind]
-        if not state.detailed:
-            for until in {
-                r.until for _, r in (*(candidates.refused if candidates is not None else ()), *found.refusals)
-            }:
-                state.wake_at(until)
-            return
+        _, found = self._seen[kind]
         if found.cut:
             text = f"the search for victims by {self.cause} gave up after {found.tried} sets in vain; there are others"
             state.obstacle(contender.key, Reason("SearchGaveUp", text, {"cause": self.cause, "tried": found.tried}))

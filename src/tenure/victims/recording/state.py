@@ -92,8 +92,8 @@ class EvictionState:
     cycle. ``reasons`` has by reason of an eviction what makes it of the cost (weighted resource-seconds) of all that
     give it. ``memory`` outlives the cycle as well, but not ``leaves``, which only scenarios of what follows
     have. ``aftermath`` judges what follows from a set.
-    ``detailed``: the reasons why nothing was evicted for a pending workload are read. ``in_order`` gives all that wait
-    in the order in which they would be served.
+    ``detailed``: the reasons why nothing was evicted for a pending workload are read, or, if there is such a workload,
+    those of what it is ``about``. ``in_order`` gives all that wait in the order in which they would be served.
     """
 
     session: Session
@@ -107,6 +107,7 @@ class EvictionState:
     budget: SearchBudget
     memory: VictimMemory
     detailed: bool = True
+    about: WorkloadState | None = None
     memories: dict[Cause, NoEffectPass] = field(default_factory=dict)
     before: dict[WorkloadState, EvictionTimes] = field(default_factory=dict)
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
