@@ -34,7 +34,7 @@ MOST_LOOKED_AT = 64
 """Places of a leaf's order, from its beginning, in which such kinds are looked for."""
 
 MOST_ASKED = 4
-"""Of all those who might take the place, or grow, those for whom a search is made."""
+"""Of all those who might take the place, or grow, those for which a search is made."""
 
 MOST_STEPS = 4
 """Steps of one such workload that are looked at, one after the other."""

@@ -34,7 +34,7 @@ class NextCycles(NamedTuple):
 
 
 class CyclesAhead:
-    """The cycles after a plan whose evictions are made on the session: what they do, and for whom."""
+    """The cycles after a plan whose evictions are made on the session: what they do, and for which workloads."""
 
     def __init__(self, searches: SearchesAhead, asked: AskedWorkloads) -> None:
         self.state = searches.state
@@ -74,7 +74,7 @@ class CyclesAhead:
         return found
 
     def _victims(self) -> list[WorkloadState]:
-        """Give whom the plan evicts, and some whom earlier ones have evicted and who still wait."""
+        """Give the workloads that the plan evicts, and some that earlier ones have evicted and that still wait."""
         evicting = {s.workload for s in self.state.plan.steps if s.action == "evict"}
         workloads, waiting = self.session.workloads, self.session.waiting
         victims = [w for key in sorted(evicting) if (w := workloads.get(key)) is not None and w.leaf >= 0]
