@@ -30,8 +30,7 @@ def small_parts(monkeypatch):
 @pytest.fixture
 def filled(address):  # noqa: F811
     with open_history(address, write=True) as store:
-        for number in range(JOBS):
-            store.append(HERE, life_of(number))
+        store.append(HERE, [draft for number in range(JOBS) for draft in life_of(number)])
     return address
 
 
