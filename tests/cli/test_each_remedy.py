@@ -6,6 +6,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from tests.builders import SECOND, cluster, node, queue, spec, task, workload
 from tests.cli.trying_remedies import try_all
+from tests.effort import tries
 
 from tenure.model.checks.cluster import check_cluster
 from tenure.model.selectors import (
@@ -175,7 +176,7 @@ def crowded(draw):
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(40, 800), deadline=None)
 @given(crowded())
 def test_each_remedy_alone_removes_an_obstacle_or_lets_something_start(found):
     """What it names is gone, or it, or another that comes before it, starts."""

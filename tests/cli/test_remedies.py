@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, cluster, node, queue, spec, task, workload
+from tests.effort import tries
 
 from tenure.engine.plan import Reason
 from tenure.engine.serving.reserved_start import RESERVED
@@ -106,7 +107,7 @@ def crowded(draw):
 LEAVES = st.sampled_from("ab")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(100, 2000), deadline=None)
 @given(crowded())
 def test_with_all_that_is_said_done_it_starts_unless_another_comes_before_it(found):
     """Each maximum raised as it says, each node added as it says: nothing of it was too little."""

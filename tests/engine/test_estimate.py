@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+from tests.effort import tries
 from tests.properties.contention import MINUTE, contended
 
 from tenure.clusters.embedded import EmbeddedCluster
@@ -242,7 +243,7 @@ def check(played):
     return told
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(75, 1500))
 @given(futures())
 def test_an_estimated_start_is_when_it_is_bound_if_nothing_else_arrives(found):
     """With queues and their maxima, gangs, surplus and backfilling."""
@@ -266,7 +267,7 @@ def with_ends(seed, backfill):
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(100, 2000))
 @given(st.integers(0, 1 << 32), st.sampled_from(("none", "easy")))
 def test_so_it_is_where_others_give_way(seed, backfill):
     """What is promised is bound when its victims have left, and these contend from then on."""

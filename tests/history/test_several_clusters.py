@@ -66,7 +66,7 @@ def everything(store):
     }
 
 
-@settings(max_examples=tries(6, 100), deadline=None)
+@settings(max_examples=tries(4, 100), deadline=None)
 @given(east=worlds(), west=worlds())
 def test_each_cluster_is_read_as_if_it_were_alone_also_after_pruning(folder, east, west):
     """Names of workloads and queues of both are the same."""

@@ -119,7 +119,7 @@ def check_state(state):
 
 
 @given(seeds)
-@settings(max_examples=40)
+@settings(max_examples=tries(20, 400))
 def test_an_announced_eviction_comes_in_time_and_for_somebody_who_then_runs(seed):
     """Where nobody meddles, each beneficiary gets its place, unless one ahead of it takes the promised room."""
     plans = watched(with_notices(seed), 40)
@@ -175,7 +175,7 @@ def test_the_cluster_file_says_it_all(tmp_path_factory, seed):
 @example(
     seed=29, history=True, causes=("reclaim", "preempt")
 )  # what was promised counted as used, what was told did not
-@settings(max_examples=tries(20, 200))
+@settings(max_examples=tries(8, 200))
 def test_an_untouched_cluster_comes_to_rest_though_many_wait(seed, history, causes):
     """A hundred minutes in which nothing happens by itself: evictions and notices stop, with and without history.
 

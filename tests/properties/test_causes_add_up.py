@@ -7,7 +7,7 @@ import os
 import pytest
 from tests.properties.adding_up import announced, drawn, forbidden, guarded, improved, played, priced
 
-CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "120"))
+CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "60"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
 
 FIRST = int(os.environ.get("TENURE_FIRST_CLUSTER", "0"))

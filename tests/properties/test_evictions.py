@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.properties.contention import contended
 from tests.properties.taking_checker import broken
 
@@ -28,7 +29,7 @@ def fair_shares(cluster):
 
 
 @given(seeds)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(75, 1500), deadline=None)
 def test_no_eviction_breaks_a_rule(seed):
     """A second reading of the rules, on the states before and after, finds nothing."""
     cluster = contended(seed)
@@ -43,7 +44,7 @@ def test_no_eviction_breaks_a_rule_on_larger_clusters(seed):
 
 
 @given(seeds, st.booleans())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=tries(6, 120), deadline=None)
 def test_an_unchanged_workload_comes_to_rest(seed, history):
     """A hundred cycles with evicted work pending again, with and without time-based fairness: evictions stop."""
     cluster = contended(seed)

@@ -60,7 +60,7 @@ def _lowered(rng, queue, state):
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=tries(15, 300))
+@settings(max_examples=tries(8, 300))
 def test_with_everything_on_evictions_and_notices_stop(seed):
     """Ten minutes a cycle: after six hours every delay, notice, minimum and expected runtime is long over.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW
+from tests.effort import tries
 from tests.quota.oracle import best, keeps_guarantees, over, value
 from tests.quota.strategies import MINUTE, clusters
 
@@ -33,7 +34,7 @@ def taken_in(cluster, played):
     return [(w, tasks) for w, tasks in pairs if tasks]
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(75, 1500))
 @given(clusters(levels=3, most=6, work=7), st.data())
 def test_the_set_is_as_good_as_any(cluster, data):
     """Least over max, fewest last resorts, lowest highest priority, least freed; and no guarantee broken."""
@@ -51,7 +52,7 @@ def test_the_set_is_as_good_as_any(cluster, data):
     assert bool(report.blockers) == bool(report.shortfall)
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(20, 400))
 @given(clusters(levels=3, most=6, work=7), st.data())
 def test_the_quick_way_breaks_nothing_and_leaves_out_nothing_obvious(cluster, data):
     """Without the exact search: no guarantee broken, and nothing more could be taken where something is left over."""

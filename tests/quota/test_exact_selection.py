@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, workload
+from tests.effort import tries
 from tests.quota.oracle import best, keeps_guarantees, over, value
 from tests.quota.strategies import clusters
 from tests.quota.test_best_set import fire_at_once, taken_in
@@ -63,7 +64,7 @@ def names(choice):
     return sorted(t.model.name for piece in choice.pieces for t in piece.tasks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(30, 600), deadline=None)
 @given(clusters(levels=3, most=6, work=7), st.data())
 def test_the_solver_finds_a_set_as_good_as_any(solve, cluster, data):
     """Every subset is tried: least over max, fewest spared, priorities from the highest down, least freed."""
@@ -79,7 +80,7 @@ def test_the_solver_finds_a_set_as_good_as_any(solve, cluster, data):
     assert not choice.exhausted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(30, 600), deadline=None)
 @given(clusters(levels=4, most=9, work=16), st.data())
 def test_the_solver_and_branch_and_bound_agree_to_the_last_word(solve, cluster, data):
     """Distance, cost, cores, tasks and age included, on problems of which no test could try every set."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND
+from tests.effort import tries
 from tests.quota.oracle import OCCUPIES, Tree, best, choices, keeps_guarantees, over, spared
 from tests.quota.strategies import clusters
 
@@ -102,7 +103,7 @@ def _left(before, plan, name):
     return {r: found.get(r, 0) for r in ("cpu", "memory")}
 
 
-@settings(max_examples=20)
+@settings(max_examples=tries(10, 200))
 @given(clusters(levels=3, most=6, work=4, delays=(60 * SECOND,)), st.sampled_from((None, 1, 2)))
 def test_it_ends_under_max_or_where_nothing_more_may_be_taken(cluster, cap):
     """Within a bounded number of rounds; then nothing more happens, and what is left over no set could take."""

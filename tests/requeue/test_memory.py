@@ -118,7 +118,7 @@ def beginning(simulation):
     return simulation.run(stop, every=20).log.events
 
 
-@settings(max_examples=tries(20, 200))
+@settings(max_examples=tries(10, 200))
 @given(SEEDS)
 def test_with_and_without_the_memory_a_simulation_is_the_same(seed):
     """Event by event: who started when and where, who was evicted, and for whom."""
@@ -163,7 +163,7 @@ def test_on_a_slice_of_a_real_trace_as_well(tmp_path, trace, lines, nodes):
 # -- who would have their places back ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=tries(20, 200))
+@settings(max_examples=tries(10, 200))
 @given(SEEDS)
 def test_who_is_known_to_win_its_place_back_would_do_so(seed):
     """Every refusal without a play-through is one with it, on random clusters and over random simulations."""

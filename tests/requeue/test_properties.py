@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import SECOND
+from tests.effort import tries
 from tests.requeue.checker import groups, problems
 from tests.requeue.clusters import ACTIONS
 from tests.requeue.random_clusters import random_cluster
@@ -58,7 +59,7 @@ def test_with_nobody_waiting_nothing_is_evicted(seed):
     assert played.requeue.rolled_back == 0 or any(t.phase == "Pending" for w in alone.workloads for t in w.tasks)
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(12, 250))
 @given(SEEDS)
 def test_an_unchanged_workload_comes_to_rest(seed):
     """All actions of the queues together, without history: no eviction in the last third of 60 cycles."""
@@ -67,7 +68,7 @@ def test_an_unchanged_workload_comes_to_rest(seed):
     assert [s for s in played.steps if s.action == "evict" and s.cycle >= 40] == []
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(12, 250))
 @given(SEEDS)
 def test_nobody_is_requeued_twice_within_the_cooldown(seed):
     cluster = random_cluster(seed)

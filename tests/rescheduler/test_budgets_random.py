@@ -115,7 +115,7 @@ def disturb(state, what, key):
     ))  # fmt: skip
 
 
-@settings(deadline=None, max_examples=tries(30, 1000), suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=tries(15, 1000), suppress_health_check=list(HealthCheck))
 @given(made=protected())
 def test_no_budget_of_any_kind_is_broken_at_any_instant(made):
     """Sixteen minutes; what moves lands, nobody is back, nothing is over capacity, and in the end nothing moves."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
+from tests.effort import tries
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
@@ -398,7 +399,7 @@ def busy(draw):
                    disruption=DisruptionSettings(budgets=rules))  # fmt: skip
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(20, 400))
 @given(made=busy())
 def test_all_triggers_together_keep_every_rule_at_every_instant_and_die_out(made):
     """Half an hour on the embedded cluster, every cycle a new process; an independent look after each step."""

@@ -192,7 +192,7 @@ def drawn_job(draw, name, queue, priority, at, runtimes):
     return TraceJob(model, runtime, name)
 
 
-@settings(max_examples=tries(50, 1000), deadline=None)
+@settings(max_examples=tries(25, 1000), deadline=None)
 @given(world=contending(), bounds=bounds_drawn)
 def test_nothing_is_taken_from_who_has_lost_as_much_as_it_may(world, bounds):
     """In no simulation, but for what a contender is owed after four hours."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.helpers import GPU, MINUTE, NOW, cluster, codes, play, queue, runs, steps, waits
+from tests.effort import tries
 from tests.properties.contention import contended
 
 from tenure.clusters.embedded import EmbeddedCluster
@@ -112,7 +113,7 @@ def with_ends(seed, backfill):
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(["none", "easy"]))
-@settings(max_examples=250)
+@settings(max_examples=tries(125, 2500))
 def test_once_its_victims_are_gone_an_ordinary_pass_gives_the_contender_its_room(seed, backfill):
     """The cluster without the victims, which wait again, is given to allocate alone; where one contender takes."""
     state = with_ends(seed, backfill)

@@ -24,7 +24,7 @@ CAUSES = ("consolidate", "reclaim", "preempt", "requeue")
 MANY = 24
 
 
-@settings(max_examples=tries(60, 1500))
+@settings(max_examples=tries(30, 1500))
 @given(st.integers(0, 1 << 32), st.sets(st.sampled_from(CAUSES), min_size=1), st.sampled_from(["none", "easy"]))
 def test_what_is_shared_by_contenders_is_what_each_would_find_alone(seed, causes, backfill):
     """Plan and reasons of three cycles, against steps none of which with terms has a shape."""

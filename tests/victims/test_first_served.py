@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.actions.helpers import GPU, cluster, queue, runs, waits
 from tests.builders import cluster as built
 from tests.builders import node, spec, task, workload
+from tests.effort import tries
 from tests.properties.contention import contended, in_groups
 
 from tenure.engine.refusal import Refusal
@@ -101,7 +102,7 @@ def test_a_set_that_is_not_played_through_would_be_refused(seed, cause):
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["none", "easy", "strict-order"]))
-@settings(max_examples=10)
+@settings(max_examples=tries(5, 100))
 def test_nor_would_it_pay_anywhere_in_a_simulation(seed, backfill):
     with pytest.MonkeyPatch.context() as patch:
         held_against_the_play(patch)

@@ -32,7 +32,7 @@ def found_for(session: Session, contender):
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=tries(150, 1500), deadline=None)
+@settings(max_examples=tries(75, 1500), deadline=None)
 def test_no_set_that_makes_room_is_cheaper(seed):
     """All sets of pieces are tried."""
     session = session_of(replace(contended(seed), settings=Settings()))
