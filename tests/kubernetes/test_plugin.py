@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.kubernetes.running import TENURE, queue
 
+from tenure.cli.input import live_cluster
 from tenure.cli.plugin import SUMMARIES
 
 BIN = Path(sys.executable).parent
@@ -94,14 +94,15 @@ def test_kubectl_completes_commands_and_options(kubectl):
     assert "--namespace\tThe namespace of what is asked about." in kubectl("__complete", "tenure", "explain", "--n")
 
 
-def test_who_may_not_look_is_told_at_once(kubectl, peopled):
-    """A tenant may not list what decisions need: it hears which rights that takes, and does not wait a minute."""
+def test_who_may_not_look_is_told_at_once(kubectl, peopled, run_command, monkeypatch):
+    """A tenant may not list what decisions need: it hears which rights that takes, however long is waited for lists."""
     peopled.kubectl("-n", "plugin-team", "create", "serviceaccount", "tenant")
     peopled.kubectl("-n", "plugin-team", "create", "rolebinding", "tenant", "--clusterrole=edit",
                     "--serviceaccount=plugin-team:tenant")  # fmt: skip
     account = peopled.kubeconfig_for(peopled.token_of("tenant", "plugin-team"), "tenant")
-    began = time.monotonic()
     told = kubectl("tenure", "queues", f"--kubeconfig={account}", code=3)
-    assert time.monotonic() - began < 40
     assert "403 nodes is forbidden" in told
     assert "takes the rights" in told
+    monkeypatch.setattr(live_cluster, "SYNC_SECONDS", float("inf"))
+    code, _, said = run_command("queues", "--kubeconfig", account)
+    assert (code, "403 nodes is forbidden" in said) == (3, True)
