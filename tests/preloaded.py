@@ -127,7 +127,10 @@ def _server():
 
 
 def start(words, *, cwd=None, env=None, stdin=None, stdout=None, stderr=None, text=False, module="tenure"):
-    """Start ``python -m MODULE WORDS…``; streams are given as to `subprocess.Popen`."""
+    """Start ``python -m MODULE WORDS…``; streams are given as to `subprocess.Popen`.
+
+    A module of Tenure's has been imported, one of the tests' is then; each has a ``main`` without arguments.
+    """
     mine, handed, opened = {}, [], []
     for number, stream in enumerate((stdin, stdout, stderr)):
         if stream is None:
@@ -287,7 +290,7 @@ def _main():
     sys.stdout = sys.__stdout__ = _text(1, "w")
     sys.stderr = sys.__stderr__ = _text(2, "w")
     faulthandler.register(signal.SIGUSR2)  # asked what its threads are at, it says so on standard error
-    _end(_code_of(sys.modules[f"{module}.__main__" if module == "tenure" else module].main))
+    _end(_code_of(importlib.import_module(f"{module}.__main__" if module == "tenure" else module).main))
 
 
 if __name__ == "__main__":

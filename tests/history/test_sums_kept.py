@@ -6,7 +6,6 @@ import random
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 
@@ -309,21 +308,6 @@ def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address
         assert statements(store, limit if what == "prune" else None) == wanted, f"killed {count} times"
 
 
-KILLS_ITSELF = """
-import itertools, os, sys
-from tenure.cli.main import main
-from tenure.history.store import HistoryStore
-scan, at = HistoryStore.scan, int(sys.argv.pop(1))
-def until_killed(self, connection, query):
-    for number, found in enumerate(itertools.chain(scan(self, connection, query), [None])):
-        if number == at or found is None:
-            os.kill(os.getpid(), 9)
-        yield found
-HistoryStore.scan = until_killed
-main(sys.argv[1:])
-"""
-
-
 @pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.otlp.json", "e.parquet"])
 def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_path, filled, name):
     """Whether at its first record, in the middle or after the last: what had its name before still has it."""
@@ -331,8 +315,8 @@ def test_an_export_that_is_killed_leaves_no_half_file_and_is_begun_again(tmp_pat
     words = ["export", target, "--history", source]
     target.write_text("an earlier export")
     for at in (0, 6000, -1):
-        process = [sys.executable, "-c", KILLS_ITSELF, str(at), "history", *words]
-        assert subprocess.run(process, check=False, timeout=60).returncode == -9
+        ended = preloaded.run([at, "history", *words], module="tests.history.killed_export", timeout=60)
+        assert ended.returncode == -9
         assert target.read_text() == "an earlier export"
     done(*words)
     assert not list(tmp_path.glob("*.part"))

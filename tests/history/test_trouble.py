@@ -5,7 +5,6 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests import preloaded
 from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER, life
 from tests.history.worlds import MINUTE
@@ -331,13 +331,14 @@ def test_no_password_is_told(address):
     assert "secret" not in DrainedStore(address, Origin("x")).place
 
 
-WRITER = [sys.executable, "-m", "tests.history.writer"]
+WRITER = "tests.history.writer"
+"""A process of which this is the module."""
 
 
 def test_a_writer_killed_again_and_again_writes_each_record_once(address):
     """Killed between any two writes and started again, it leaves every record, none twice, and the sums of them."""
     for turn in range(TURNS):
-        process = subprocess.Popen([*WRITER, address], stdout=subprocess.PIPE, text=True)
+        process = preloaded.start([address], module=WRITER, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout.readline() == "ready\n"
             with suppress(subprocess.TimeoutExpired):
@@ -346,7 +347,7 @@ def test_a_writer_killed_again_and_again_writes_each_record_once(address):
             process.kill()
             process.wait(20)
             process.stdout.close()
-    subprocess.run([*WRITER, address], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    preloaded.run([address], module=WRITER, check=True, timeout=120, stdout=subprocess.DEVNULL)
     assert held(address) == sorted(d.key for d in written())
     from tenure.history.reading.statement import statement_of  # noqa: PLC0415
 

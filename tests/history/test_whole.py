@@ -6,13 +6,14 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 
 import pytest
 from hypothesis import given, settings
+from tests import preloaded
 from tests.effort import tries
 from tests.history.test_store import HERE, NOVEMBER, life
+from tests.history.whole_writer import LIVES
 from tests.history.worlds import MINUTE, simulated, worlds
 
 from tenure.history import open_history
@@ -89,23 +90,13 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     assert write_whole(str(tmp_path / "h.db"), HERE, drafts)
 
 
-WRITER = """
-import sys
-from tests.history.test_store import HERE, NOVEMBER, life
-from tenure.history.writing.whole import write_whole
-drafts = [d for n in range(8000) for d in life(n, NOVEMBER + n * 600_000_000)]
-print("ready", flush=True)
-write_whole(sys.argv[1], HERE, drafts)
-"""
-
-
 def test_a_writer_that_is_killed_leaves_all_or_nothing(tmp_path):
     chance = random.Random(5)
     path = tmp_path / "h.db"
     took = 1.0
     for turn in range(TURNS):
         path.unlink(missing_ok=True)
-        process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
+        process = preloaded.start([path], module="tests.history.whole_writer", stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout.readline() == "ready\n"
             began = time.monotonic()
@@ -118,7 +109,7 @@ def test_a_writer_that_is_killed_leaves_all_or_nothing(tmp_path):
             process.stdout.close()
         if path.exists():
             with open_history(str(path)) as store:
-                assert store.info().records == 24_000
+                assert store.info().records == 5 * LIVES
             with sqlite3.connect(path) as connection:
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             connection.close()

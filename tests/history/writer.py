@@ -1,4 +1,4 @@
-"""A process that writes records until it is done or killed: python -m tests.history.writer ADDRESS."""
+"""A process that writes records until it is done or killed: ADDRESS."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def life_of(number):
     ]  # fmt: skip
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write them, thirty at a time, once it was said that this begins."""
     with open_history(sys.argv[1], write=True) as store:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
