@@ -258,7 +258,7 @@ def seated_again(played):
 def test_nobody_is_evicted_and_has_its_place_back():
     """The later plans say it: on none of many clusters is a victim of the last plan that evicts seated again."""
     assert {
-        seed: found for seed in range(tries(200, 4000)) if (found := seated_again(play(drawn(seed), cycles=6)))
+        seed: found for seed in range(tries(100, 4000)) if (found := seated_again(play(drawn(seed), cycles=6)))
     } == {}
 
 
@@ -310,5 +310,5 @@ def _leaving(given):
 
 def test_nobody_is_evicted_who_is_not_needed():
     """Without any one of the victims somebody would not get the place that the plan promises."""
-    seeds = [s for s in range(tries(200, 4000)) if drawn(s).settings.backfill == "none"]
+    seeds = [s for s in range(tries(100, 4000)) if drawn(s).settings.backfill == "none"]
     assert {seed: found for seed in seeds if (found := not_needed(drawn(seed)))} == {}

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.effort import tries
 
 from tenure.cycle import Scheduler
 from tenure.engine.serving.nominations import BeatableNominations
@@ -18,7 +19,7 @@ def jobs_for_few_gpus(seed):
     return cluster_for(config), jobs
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(1, 1 + tries(2, 20)))
 def test_those_that_stand_alike_take_no_promised_room_either(monkeypatch, seed):
     """Whenever a contender is taken for one that can take none, it is tried all the same: it takes none."""
     asked, tried, calls, granted = BeatableNominations.beaten_by, BeatableNominations._beaten_by, [], []

@@ -49,7 +49,7 @@ def simulated(folder, world, **worth):
         yield simulation, store
 
 
-@settings(max_examples=tries(30, 300), deadline=None)
+@settings(max_examples=tries(15, 300), deadline=None)
 @given(world=worlds())
 def test_what_is_known_while_it_runs_is_what_its_history_says(folder, world):
     with simulated(folder, world, breaker=BreakerSettings(enabled=True, window=FOR_EVER)) as (simulation, store):
@@ -88,7 +88,7 @@ def test_a_task_that_is_leaving_when_its_job_ends_lost_no_more_than_that(folder,
     assert told.lost == 5 * SECOND
 
 
-@settings(max_examples=tries(30, 300), deadline=None)
+@settings(max_examples=tries(15, 300), deadline=None)
 @given(world=worlds())
 def test_run_times_that_a_simulation_knows_are_those_of_its_history(folder, world):
     with simulated(folder, world, survival=SurvivalSettings(enabled=True)) as (simulation, store):

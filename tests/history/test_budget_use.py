@@ -42,7 +42,7 @@ def concerned(log, event, rule):
     return inside and (rule.causes is None or said.cause in rule.causes)
 
 
-@settings(max_examples=tries(12, 125), deadline=None)
+@settings(max_examples=tries(6, 125), deadline=None)
 @given(world=worlds(), rules=budgets())
 def test_the_fullest_window_is_that_of_a_count_by_hand(tmp_path_factory, world, rules):
     """Every window (t - per, t] that ends with an eviction is counted anew from the log of the simulation."""

@@ -40,7 +40,7 @@ def told(sums):
     return {key: value for key, value in sums.items() if value}
 
 
-@settings(max_examples=tries(15, 150), deadline=None)
+@settings(max_examples=tries(8, 150), deadline=None)
 @given(world=worlds())
 def test_a_statement_says_what_the_log_says(folder, world):
     """Over all of a simulation every figure is that of an independent count, to the last µs."""
@@ -109,7 +109,7 @@ def test_what_happens_at_the_end_of_a_window_is_in_the_next_alone(folder, last):
     assert before.capacity["cpu"] + after.capacity.get("cpu", 0) == whole.capacity["cpu"]
 
 
-@settings(max_examples=tries(15, 150), deadline=None)
+@settings(max_examples=tries(8, 150), deadline=None)
 @given(world=worlds())
 def test_what_is_written_twice_is_there_once(folder, world):
     """The same simulation again adds no record, and changes no sum."""

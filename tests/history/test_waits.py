@@ -34,7 +34,7 @@ def stays_by_hand(store, connection, at):
     return found
 
 
-@settings(max_examples=tries(12, 125), deadline=None)
+@settings(max_examples=tries(6, 125), deadline=None)
 @given(world=worlds(), parts=st.lists(st.integers(0, 100), min_size=3, max_size=3))
 def test_who_was_there_is_what_all_records_together_say(tmp_path_factory, world, parts):
     with opened(tmp_path_factory) as store:
@@ -47,7 +47,7 @@ def test_who_was_there_is_what_all_records_together_say(tmp_path_factory, world,
                 assert stays_at(store, connection, at) == stays_by_hand(store, connection, at)
 
 
-@settings(max_examples=tries(12, 125), deadline=None)
+@settings(max_examples=tries(6, 125), deadline=None)
 @given(world=worlds())
 def test_takers_of_the_lives_around_a_wait_are_those_of_all_lives(tmp_path_factory, world):
     """The console has all lives in memory, a story reads those around its wait: both name the same takers."""

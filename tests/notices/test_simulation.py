@@ -132,15 +132,15 @@ def replay(seed, notice, *, jobs=70):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_invariant_is_broken_over_long_simulations(seed):
-    """Gangs, surplus, several causes and several notices at once: everything ends, and the checker finds nothing."""
+    """Gangs, surplus, several causes and several notices at once: everything ends, and the checker finds nothing.
+
+    The second is replayed once more: the same trace gives the same log.
+    """
     log, out, summary = replay(seed, 6 * MINUTE)
     assert set(out.state) == {"finished"}
     assert len(at(log, NOTICE)) > 10
     assert summary["notices"]["told"] > 5
-
-
-def test_the_same_trace_gives_the_same_log():
-    assert replay(3, 6 * MINUTE)[0].events == replay(3, 6 * MINUTE)[0].events
+    assert not seed or replay(seed, 6 * MINUTE)[0].events == log.events
 
 
 def checked(*events):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from tests.effort import tries
 from tests.properties.adding_up import announced, drawn, forbidden, guarded, improved, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "60"))
@@ -101,14 +102,14 @@ BROKEN_WITH_BETTER_LAYOUTS = {
 """The same where the layout is improved."""
 
 
-@pytest.mark.parametrize("first", range(0, 120, CHUNK))
+@pytest.mark.parametrize("first", range(0, tries(60, 600), CHUNK))
 def test_they_add_up_with_prices_and_patience(first):
     """What has to be worth something is judged together with what would follow from it."""
     broken = {seed: found for seed in range(first, first + CHUNK) if (found := forbidden(played(priced(seed), CYCLES)))}
     assert not broken
 
 
-@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+@pytest.mark.parametrize("first", range(0, tries(40, 400), CHUNK))
 def test_they_add_up_with_disruption_budgets(first):
     """What a PodDisruptionBudget allows once more is up is looked at before."""
     seeds = range(first, first + CHUNK)
@@ -116,7 +117,7 @@ def test_they_add_up_with_disruption_budgets(first):
     assert not broken
 
 
-@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+@pytest.mark.parametrize("first", range(0, tries(40, 400), CHUNK))
 def test_they_add_up_where_the_layout_is_improved(first):
     """What only improves the layout leaves what was paid for where it is."""
     seeds = range(first, first + CHUNK)

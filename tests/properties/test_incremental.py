@@ -86,7 +86,7 @@ def test_a_kept_session_decides_as_a_new_one(cluster, data):
         now += data.draw(st.sampled_from((1, 10, 60))) * SECOND
 
 
-@pytest.mark.parametrize("seed", range(tries(2, 20)))
+@pytest.mark.parametrize("seed", range(tries(1, 20)))
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 @pytest.mark.parametrize("queues", QUEUES.values(), ids=QUEUES)
 def test_over_many_events_too(queues, backfill, seed):

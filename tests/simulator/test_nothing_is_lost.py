@@ -96,7 +96,7 @@ def with_quotas(seed):
     return prepare(replace(found, workloads=standing), trace), trace
 
 
-SIMULATIONS = int(os.environ.get("TENURE_SIMULATIONS", "80"))
+SIMULATIONS = int(os.environ.get("TENURE_SIMULATIONS", "40"))
 """How many random simulations are held against the whole checker; ``TENURE_SIMULATIONS=400`` takes half a minute."""
 
 CHUNK = 20
