@@ -35,7 +35,7 @@ def short(key):
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_case(path):
-    expected = yaml.safe_load(path.with_suffix(".expected.yaml").read_text())
+    expected = yaml.load(path.with_suffix(".expected.yaml").read_text(), yaml.CSafeLoader)
     loaded = load_cluster(path)
     assert loaded.warnings == ()
     every = parse_duration(expected.get("every", "1s"))
@@ -66,9 +66,9 @@ def patched(value, patch):
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
 def test_without_the_one_rule_the_victim_goes(path, tmp_path):
-    expected = yaml.safe_load(path.with_suffix(".expected.yaml").read_text())
+    expected = yaml.load(path.with_suffix(".expected.yaml").read_text(), yaml.CSafeLoader)
     other = tmp_path / path.name
-    other.write_text(yaml.safe_dump(patched(yaml.safe_load(path.read_text()), expected["without"])))
+    other.write_text(yaml.safe_dump(patched(yaml.load(path.read_text(), yaml.CSafeLoader), expected["without"])))
     steps = play(load_cluster(other).cluster).steps
     assert sorted(s.task for s in steps if s.action == "evict") == expected["evicted"]
 

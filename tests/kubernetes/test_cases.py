@@ -127,7 +127,7 @@ def with_times(observed, told, begun):
 
 def loaded(path, folder):
     """Load a case, with names of queues that an API server takes; those of quotas have more in their files."""
-    content = yaml.safe_load(path.read_text())
+    content = yaml.load(path.read_text(), yaml.CSafeLoader)
     cycles = content.get("cycles", 1)
     if "cluster" in content:
         inner = folder / "cluster.json"
@@ -148,7 +148,7 @@ def written(step):
 def test_case_on_an_api_server(path, plane, stage, informers, monkeypatch, tmp_path):
     """On an API server a case is seen as its file says, and gives the steps that it gives on the embedded cluster."""
     expected_at = path.with_name(path.stem + ".expected.yaml")
-    expected = yaml.safe_load(expected_at.read_text()) if expected_at.exists() else {}
+    expected = yaml.load(expected_at.read_text(), yaml.CSafeLoader) if expected_at.exists() else {}
     told, cycles = loaded(path, tmp_path)
     cycles = expected.get("cycles", cycles)
     if not can_stage(told):

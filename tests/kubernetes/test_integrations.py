@@ -117,7 +117,7 @@ class ManifestTheatre(Theatre):
     def apply(self, file):
         """Apply a manifest as it stands, and let controllers act on each object of it."""
         path_of = Paths(self.client)
-        for one in yaml.safe_load_all((MANIFESTS / file).read_text()):
+        for one in yaml.load_all((MANIFESTS / file).read_text(), yaml.CSafeLoader):
             path = path_of(one)
             self.applied.append(f"{path}/{one['metadata']['name']}")
             self.controllers.act(self.client.create(f"{path}?fieldValidation=Strict", one))
@@ -280,7 +280,7 @@ def test_a_driver_as_spark_submit_makes_it_is_one_workload_with_its_executors(th
     """Nothing owns the driver, and it owns them."""
     theatre = theatre("spark.yaml")
     theatre.apply("spark.yaml")
-    template = yaml.safe_load((MANIFESTS / "spark.yaml").read_text())
+    template = yaml.load((MANIFESTS / "spark.yaml").read_text(), yaml.CSafeLoader)
     for number in (1, 2):
         labels = {"spark-role": "executor", "spark-app-name": "etl"}
         body = {"metadata": {"name": f"etl-exec-{number}", "labels": labels}, "spec": template["spec"]}
