@@ -26,12 +26,16 @@ def halves(**settings):
     return cluster(nodes, running, [queue("q")], **{"actions": ("allocate", "reschedule"), **settings})
 
 
-def start_of_last(state, *jobs):
-    """Simulate jobs, each with the second at which it comes, and give the second at which the last one starts."""
+def simulation_of(state, *jobs):
+    """Make a simulation of jobs, each with the second at which it comes."""
     coming = [replace(item, created_at=at * SECOND) for at, item in jobs]
     trace = Trace(format="tenure", jobs=tuple(TraceJob(w, MINUTE, w.name) for w in coming), records=len(coming))
-    simulation = Simulation(SimulationSetup(state), trace)
-    log = simulation.run().log
+    return Simulation(SimulationSetup(state), trace)
+
+
+def start_of_last(state, *jobs):
+    """Simulate jobs, each with the second at which it comes, and give the second at which the last one starts."""
+    log = simulation_of(state, *jobs).run().log
     last = len(log.workloads) - 1
     return next((e[1] // SECOND for e in log.events if e[0] == BIND and e[2] == last), None)
 
@@ -43,6 +47,20 @@ def test_what_arrives_after_the_last_look_has_its_turn_once_it_has_waited_long_e
     """The first asks for both nodes, and gets nothing when it is looked at after a minute."""
     both = workload("both", tasks=2, of=WHOLE, queue="q")
     assert start_of_last(halves(), (10, both), (100, WAITS)) == 160
+
+
+def test_what_has_not_enough_room_in_all_is_looked_at_in_time_once_it_has():
+    """What holds half of the room that is missing ends before it has waited for long enough."""
+    assert start_of_last(halves(), (70, workload("ends", of=HALF, queue="q")), (100, WAITS)) == 160
+
+
+def test_nothing_is_decided_in_between_for_what_has_not_enough_room_in_all():
+    """Moves make no room."""
+    large, times = workload("large", tasks=3, of=WHOLE, queue="q"), []
+    simulation = simulation_of(halves(), (100, large), (1000, workload("later", of=HALF, queue="q")))
+    simulation.heard = lambda plan: times.append((plan.now - NOW) // SECOND)
+    simulation.run()
+    assert times == [0, 100, 1000, 1060]
 
 
 @pytest.mark.parametrize(

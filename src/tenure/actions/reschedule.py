@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
 from tenure.actions.context import Context
 from tenure.engine.serving.order import QueueOrder
+from tenure.engine.state.session import Session
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
 from tenure.rescheduler.memory import CAUSE, MoveMemory
+from tenure.shields.delay import delay
+from tenure.victims.bounds.room_demand import room_in_all, room_of_all
+
+MANY: Final = 256
+"""So many that wait are looked at in every cycle; to look at more would take longer than a look that is in vain."""
 
 
 def reschedule(context: Context) -> None:
@@ -22,10 +32,13 @@ def reschedule(context: Context) -> None:
     if settings.new_nodes.enabled or settings.background.interval is not None:
         memory.note_helped(context.plan)
     waiting: list[WorkloadState] = []
+    by_clock = settings.background.interval is not None or session.settings.fairness.history is not None
+    others = draining or (settings.new_nodes.enabled and made) or (settings.hot_nodes.enabled and read)
+    by_room = not (by_clock or others)
     if anything_waits(session.waiting):
         if session.now >= memory.look_at:
-            waiting = _overdue(context, memory)
-        else:  # something has happened since the last look
+            waiting = _overdue(context, memory, by_room=by_room)
+        elif not by_room or _any_fits(session):  # something has happened since the last look
             context.plan.wake_at(memory.look_at)
     if context.about is not None:
         waiting = [w for w in waiting if w.key == context.about] or waiting
@@ -39,21 +52,26 @@ def reschedule(context: Context) -> None:
         run(context.evicting(), memory, DueTriggers(waiting, emptied, hot, new, background))
 
 
-def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
+def _overdue(context: Context, memory: MoveMemory, *, by_room: bool) -> list[WorkloadState]:
     """Give what has been pending for `pendingFor`, in the order of service, and note when to look next.
 
     Until then no other workload can have been pending for so long. What comes back to the queue with its old place may
-    have to wait for that look.
+    have to wait for that look. Where nothing but room decides (``by_room``), what asks for more than all that is free
+    is not woken for: moves make no room, and what makes some is followed by a cycle.
     """
     session, wait = context.session, context.session.settings.rescheduler.pending_for
     now = session.now
-    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0)) for w in session.waiting.all()}
+    waiting = session.waiting.all()
+    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0)) for w in waiting}
     later = [at for at in due.values() if at > now]
     soonest = min(later, default=None)
-    if soonest is not None:
-        context.plan.wake_at(soonest)
+    fitting = list(_fitting(session, waiting))
+    woken_for = fitting if by_room else waiting
+    context.plan.wake_at(min((due[w.key] for w in woken_for if due[w.key] > now), default=None))
     memory.look_at = min(now + wait, soonest) if soonest is not None else now + wait
-    if len(later) == len(due):
+    overdue = [w for w in waiting if due[w.key] <= now]
+    concerned = context.detailed or any(due[w.key] <= now for w in fitting) or any(delay(session, w) for w in overdue)
+    if not (overdue and concerned):
         return []
     order = QueueOrder(session, context.fairness.now(), lambda _, __: False)
     found = []
@@ -62,6 +80,18 @@ def _overdue(context: Context, memory: MoveMemory) -> list[WorkloadState]:
             found.append(workload)
         order.pass_over(workload)
     return found
+
+
+def _fitting(session: Session, waiting: Iterable[WorkloadState]) -> Iterator[WorkloadState]:
+    """Give those of some that wait for which all free room together would do: moves make none."""
+    room = room_of_all(session)
+    return (w for w in waiting if w.step is not None and room_in_all(session, w.step, room))
+
+
+def _any_fits(session: Session) -> bool:
+    """Whether all free room together would do for one that waits; of very many, one is taken to be small enough."""
+    waiting = list(islice((e[-1] for each in session.waiting.entries.values() for e in each if e[-1].entry is e), MANY))
+    return len(waiting) == MANY or any(_fitting(session, waiting))
 
 
 def _new(context: Context, memory: MoveMemory, made: list[tuple[int, int]]) -> list[int]:
