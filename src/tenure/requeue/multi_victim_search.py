@@ -41,7 +41,7 @@ class MultiVictimSearch:
         start: SearchPosition | None,
     ) -> None:
         """Requeue the smallest beginning of the order that will do for a contender."""
-        need = self.prefilter.need(cls)
+        need = self.prefilter.need(cls.alike.shape)
         chosen, gives = self._choose(contender, candidates)
         if not need.met([p for _, whole in gives for p in whole]):
             return

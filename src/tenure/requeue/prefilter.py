@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenure.engine.memo import Memo
 from tenure.engine.state.session import Session
 from tenure.fairness.current import CurrentShares
 from tenure.requeue.candidates import RequeueCandidate
@@ -54,9 +55,9 @@ class CandidatePrefilter:
         self._kind = precedence.kind[outranked]
         self.candidates = [c for c, counts in zip(candidates, outranked.tolist(), strict=True) if counts]
         self._leaves = np.array([c.workload.leaf for c in self.candidates], np.int64)
-        self._needs: dict[Hashable, RoomDemand] = {}
-        self._by_room: dict[tuple[Hashable, bool], Mask] = {}
-        self._helps: dict[Hashable, Mask] = {}
+        self._steps = {cls.alike.shape: cls.step for cls in contenders}
+        self._by_room = Memo[tuple[Hashable, bool], Mask](self._enough_room, lambda _: session.epoch, np.array_equal)
+        self._helps = Memo[Hashable, Mask](self._helping, lambda _: session.epoch, np.array_equal)
         self._limits = {cls: session.queues.over_max(cls.alike.leaf, cls.step.amount) for cls in contenders}
         self.classes = in_order(session, shares, [cls for cls in contenders if self._is_hopeful(cls)])
 
@@ -70,12 +71,19 @@ class CandidatePrefilter:
         mask = self._deserving(cls)
         return bool(mask.any()) and (bool((mask & self._enough(cls)).any()) or bool(self.together(cls)))
 
-    def need(self, cls: ContenderClass) -> RoomDemand:
-        """What a class asks for, as room was."""
-        found = self._needs.get(cls.alike.shape)
-        if found is None:
-            found = self._needs[cls.alike.shape] = RoomDemand(self.session, cls.step)
-        return found
+    def need(self, shape: Hashable) -> RoomDemand:
+        """What steps of a shape ask for, as room is."""
+        return RoomDemand(self.session, self._steps[shape])
+
+    def _enough_room(self, key: tuple[Hashable, bool]) -> Mask:
+        """Candidates without which there could be room for a shape; or only those of them that add to the room."""
+        shape, useful = key
+        return self.room.enough(self.need(shape), useful=useful)
+
+    def _helping(self, shape: Hashable) -> Mask:
+        """Candidates that could help a shape to room as part of a set; none if no set could be enough."""
+        need = self.need(shape)
+        return self.room.helps(need) if self.room.most(need, self.most) else np.zeros(self.room.count, bool)
 
     def alone(self) -> list[CandidateMatch]:
         """Candidates that could serve a contender alone, in order."""
@@ -93,10 +101,7 @@ class CandidatePrefilter:
     def _enough(self, cls: ContenderClass) -> Mask:
         """Candidates that make room, or, where a maximum holds the class back, that stand below it."""
         limit = self._limits[cls]
-        key = cls.alike.shape, limit is None
-        found = self._by_room.get(key)
-        if found is None:
-            found = self._by_room[key] = self.room.enough(self.need(cls), useful=limit is None)
+        found = self._by_room((cls.alike.shape, limit is None))
         if limit is None:
             return found
         path = self.session.queues.path
@@ -108,12 +113,7 @@ class CandidatePrefilter:
         """Candidates that could be part of a set for a class, in order; none if no set could be enough."""
         mask = self._deserving(cls)
         if self._limits[cls] is None:
-            helps = self._helps.get(cls.alike.shape)
-            if helps is None:
-                need = self.need(cls)
-                helps = self.room.helps(need) if self.room.most(need, self.most) else np.zeros(len(mask), bool)
-                self._helps[cls.alike.shape] = helps
-            mask = mask & helps
+            mask = mask & self._helps(cls.alike.shape)
         if mask.sum() < 2:  # noqa: PLR2004  a set of one was tried before
             return []
         return [self.candidates[n] for n in np.flatnonzero(mask).tolist()]
