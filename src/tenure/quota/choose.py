@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from tenure.engine.state.workloads import TaskState
 from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
-from tenure.quota.branch_and_bound import BranchAndBound
 from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of
 from tenure.quota.exact_selection import ExactSelection, Solve
 from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
@@ -64,7 +63,7 @@ def choose(
     never
         No set may free more than needed.
     solve
-        The solver for what is too large to be looked through; without one such a set may not be the best.
+        The solver; without one the set may not be the best.
     follow
         What would follow if tasks were evicted.
     """
@@ -88,7 +87,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _QuotaSearch:
-    """The search for the best set among some pieces; without a solver, only as far as it can be looked through."""
+    """The search for the best set among some pieces."""
 
     problem: QuotaProblem
     pieces: Sequence[Piece]
@@ -113,13 +112,10 @@ class _QuotaSearch:
         return first, False
 
     def _found(self, known: list[Piece], cuts: Sequence[FollowUpCut]) -> tuple[list[Piece], bool]:
-        """Look through few pieces here, and leave many to the solver."""
-        problem, most = self.problem, self.problem.candidates.session.settings.search.max_scenarios
-        search = BranchAndBound(problem, self.pieces, known if respects(known, cuts) else [], most, cuts)
-        chosen = search.run()
-        if search.finished or self.solve is None:
-            return chosen, search.finished
-        optimum = ExactSelection(problem, self.pieces, chosen, self.solve, cuts)
+        """Give the best set that the cuts allow, or without a solver the one that is known, if they allow that."""
+        if self.solve is None:
+            return known if respects(known, cuts) else [], False
+        optimum = ExactSelection(self.problem, self.pieces, known, self.solve, cuts)
         return optimum.run(), optimum.proved
 
 

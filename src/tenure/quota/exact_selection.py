@@ -1,20 +1,24 @@
 """The best set of any number of pieces: an exact program, solved once for each thing that sets are compared by.
 
-Pieces that are alike are one whole variable: how many of them go, the best first. The stages are solved in the order
-of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A stage whose value
-cannot be less than what is known already is not solved. Every answer is rounded, held against the rules in whole
-numbers, and compared by the exact key, so that no set is ever worse than the one that the search began with.
+Pieces that are alike are one whole variable: how many of them go, the best first. What need not be whole goes from 0 to
+1, however much that stands for: a variable that is large beside its coefficients misleads a solver. The stages are
+solved in the order of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A
+stage whose value cannot be less than what is known already is not solved. Every answer is rounded, held against the
+rules in whole numbers, and compared by the exact key, so that no set is ever worse than the one that the search began
+with.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, islice
 from math import gcd, inf
 
-from tenure.quota.branch_and_bound import alike
+from tenure.model.settings import Settings
+from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
 from tenure.victims.rules.pieces import Piece
@@ -24,6 +28,9 @@ Line = dict[int, int]
 
 _LARGE = 10**6
 """Coefficients beyond which a line is scaled down."""
+
+MOST_AGES = 60
+"""Ages beyond which exchanges alone make a set younger or older: to be exact takes a stage for each."""
 
 _MOST_EXCHANGES = 2_000
 """Pairs of workloads that are alike which are looked at in the end."""
@@ -110,10 +117,12 @@ class ExactSelection:
         self.value = problem.key(self.best)
         self.proved = False
         self.write = _Columns()
-        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in _bundles(problem, pieces, cuts)]
+        self.ages = _ages(problem.candidates.session.settings, pieces)
+        found = _bundles(problem, pieces, cuts, by_age=bool(self.ages))
+        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in found]
         self._columns = {piece: b.column for b in self.bundles for piece in b.pieces}
-        self._need: list[int] = []
-        self._beyond: list[tuple[int, int]] = []
+        self._over: Line = {}
+        self._beyond: Line = {}
         self._rules()
 
     def run(self) -> list[Piece]:
@@ -142,9 +151,9 @@ class ExactSelection:
             line = {b.column: b.pieces[0].amount[row] for b in self.bundles if b.pieces[0].amount[row]}
             if problem.never:
                 write.bound(line, high=need)
-            missing = write.add(need, whole=False)
-            self._need.append(missing)
-            write.bound({**line, missing: 1}, low=need)
+            missing = write.add(1, whole=False)
+            self._over[missing] = problem.weight[row] * need
+            write.bound({**line, missing: need}, low=need)
         self._overlaps()
         for cut in self.cuts:
             instead = {self._columns[p]: -1 for p in self._columns if cut.prevented_by(p)}
@@ -179,28 +188,24 @@ class ExactSelection:
         for (queue, row), line in sorted(given.items()):
             wanted = problem.target.get(queue, {}).get(row, 0)
             most = sum(int(self.write.upper[c]) * amount for c, amount in line.items())
-            far = write.add(max(wanted, most), whole=False)
-            write.bound({**line, far: -1}, high=wanted)
-            write.bound({**line, far: 1}, low=wanted)
-            self._beyond.append((far, problem.weight[row]))
+            far, farthest = write.add(1, whole=False), max(wanted, most)
+            write.bound({**line, far: -farthest}, high=wanted)
+            write.bound({**line, far: farthest}, low=wanted)
+            self._beyond[far] = problem.weight[row] * farthest
 
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def _stages(self) -> Iterator[_Stage]:
         """Give what is to be made least, the most important first."""
         problem = self.problem
-        over = dict(zip(self._need, (problem.weight[row] for row in problem.rows), strict=True))
-        yield _Stage(over, lambda pieces: problem.left(problem.freed(pieces)), problem.left(problem.most))
+        yield _Stage(self._over, lambda pieces: problem.left(problem.freed(pieces)), problem.left(problem.most))
         yield self._of(lambda piece: piece.spared)
         for level in sorted({p.workload.priority for p in self._columns}, reverse=True):
             yield self._of(partial(_taken_of, problem, level))
         yield self._of(lambda piece: sum(problem.weight[row] * piece.amount[row] for row in problem.rows))
-        yield _Stage(dict(self._beyond), problem.distance)
+        yield _Stage(self._beyond, problem.distance)
         yield from self._leaf_priorities()
-        if problem.candidates.session.settings.victims == "cost":
-            yield _Stage(self._costs(), lambda pieces: sum(p.cost for p in pieces))
-            yield self._of(lambda piece: int(piece.whole))
-            yield self._of(lambda piece: len(piece.tasks))
+        yield from self._last_words()
 
     def _of(self, worth: Callable[[Piece], int]) -> _Stage:
         """Give a stage that is a sum over the pieces; those of one bundle have the same."""
@@ -209,25 +214,32 @@ class ExactSelection:
 
     def _leaf_priorities(self) -> Iterator[_Stage]:
         """Give whether anything is taken of queues of each priority, the highest first, until something has to be."""
-        problem, of = self.problem, self.problem.leaf_priority
-        for level in sorted({of(p) for p in self._columns}, reverse=True):
+        for level in sorted({p.leaf_priority for p in self._columns}, reverse=True):
             used = self.write.add(1, whole=True)
             for bundle in self.bundles:
-                if of(bundle.pieces[0]) == level:
+                if bundle.pieces[0].leaf_priority == level:
                     self.write.bound({bundle.column: 1, used: -len(bundle.pieces)}, high=0)
-            yield _Stage({used: 1}, partial(_taken_of_queues, problem, level))
-            if any(of(p) == level for p in self.best):
+            yield _Stage({used: 1}, partial(_taken_of_queues, level))
+            if any(p.leaf_priority == level for p in self.best):
                 return
+
+    def _last_words(self) -> Iterator[_Stage]:
+        """Give the order of all causes: age, where that decides and few differ in it, then cost, cores and tasks."""
+        if self.problem.candidates.session.settings.victims != "cost" and not self.ages:
+            return
+        for age in self.ages:
+            yield self._of(partial(_is_of_age, age))
+        yield _Stage(self._costs(), lambda pieces: sum(p.cost for p in pieces))
+        yield self._of(lambda piece: int(piece.whole))
+        yield self._of(lambda piece: len(piece.tasks))
 
     def _costs(self) -> Line:
         """Give what it costs: of those that are alike the cheapest go first, so that each further one costs as much."""
         line: Line = {}
         for bundle in self.bundles:
-            prices: dict[int, int] = {}
-            for piece in bundle.pieces:
-                prices[piece.cost] = prices.get(piece.cost, 0) + 1
+            prices = Counter(p.cost for p in bundle.pieces)
             if len(prices) == 1:
-                line[bundle.column] = next(iter(prices))
+                line[bundle.column] = bundle.pieces[0].cost
                 continue
             parts = {self.write.add(count, whole=False): price for price, count in prices.items()}
             self.write.bound({**dict.fromkeys(parts, 1), bundle.column: -1}, low=0, high=0)
@@ -293,7 +305,7 @@ class ExactSelection:
         same: dict[object, list[Piece]] = {}
         for piece in self._columns:
             if not piece.compound:
-                same.setdefault((alike(self.problem, piece, self.cuts), piece.cost), []).append(piece)
+                same.setdefault((_alike(self.problem, piece, self.cuts), piece.cost), []).append(piece)
         chosen = set(self.best)
         for pieces in same.values():
             own = [p for p in pieces if p in chosen]
@@ -313,7 +325,7 @@ class ExactSelection:
         same: dict[object, list[list[Piece]]] = {}
         for pieces in own.values():
             if any(piece.compound for piece in pieces):
-                form = (*((alike(self.problem, p, self.cuts), p.cost) for p in pieces),)
+                form = (*((_alike(self.problem, p, self.cuts), p.cost) for p in pieces),)
                 same.setdefault(form, []).append(pieces)
         pairs = (pair for group in same.values() for pair in combinations(group, 2))
         for one, other in islice(pairs, _MOST_EXCHANGES):
@@ -332,12 +344,41 @@ def _taken_of(problem: QuotaProblem, level: int, piece: Piece) -> int:
     return problem.weighted(piece.amount) if piece.workload.priority == level else 0
 
 
-def _taken_of_queues(problem: QuotaProblem, level: int, pieces: Sequence[Piece]) -> int:
+def _taken_of_queues(level: int, pieces: Sequence[Piece]) -> int:
     """Give 1 if anything is taken of queues of one priority, else 0."""
-    return int(any(problem.leaf_priority(p) == level for p in pieces))
+    return int(any(p.leaf_priority == level for p in pieces))
 
 
-def _bundles(problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut]) -> Iterable[list[Piece]]:
+def _is_of_age(age: int, piece: Piece) -> int:
+    """Give 1 if a piece is of one age, else 0."""
+    return int(piece.age == age)
+
+
+def _ages(settings: Settings, pieces: Iterable[Piece]) -> list[int]:
+    """Give the ages that decide before cost, first what should go last; none where cost decides, or there are many."""
+    ages = sorted({p.age for p in pieces}, reverse=settings.victims == "youngest")
+    return [] if settings.victims == "cost" or len(ages) > MOST_AGES else ages
+
+
+def _alike(problem: QuotaProblem, piece: Piece, cuts: Sequence[FollowUpCut]) -> object:
+    """Give what pieces of one leaf have in common that are decided about together: only their number matters."""
+    charges = problem.charges(piece.tasks)
+    alone = piece if any(cut.concerns(piece) or cut.prevented_by(piece) for cut in cuts) else None
+    return (
+        piece.workload.leaf,
+        piece.amount,
+        tier_of(piece),
+        piece.spared,
+        len(piece.tasks),
+        piece.whole,
+        charges,
+        alone,
+    )
+
+
+def _bundles(
+    problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut], *, by_age: bool
+) -> Iterable[list[Piece]]:
     """Put pieces together that are alike; those of a workload that could be taken in several ways by themselves."""
     several: dict[str, int] = {}
     for piece in pieces:
@@ -346,7 +387,8 @@ def _bundles(problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[Foll
     for piece in sorted(pieces, key=lambda p: p.rank):
         own = piece.workload.key if several[piece.workload.key] > 1 else None
         compound = piece if piece.compound else None
-        found.setdefault((own, compound, alike(problem, piece, cuts)), []).append(piece)
+        age = piece.age if by_age else None
+        found.setdefault((own, compound, age, _alike(problem, piece, cuts)), []).append(piece)
     return found.values()
 
 

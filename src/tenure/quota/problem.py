@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tenure.engine.state.queues import Amount, QueueTree
@@ -13,24 +12,13 @@ from tenure.ledger.entries import LinearBound
 from tenure.quota.amounts import Amounts
 from tenure.quota.candidates import QuotaCandidates
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.set_order import Key, Usage, key_of, taken_by_priority
 
-NO_QUEUE = -(2**40)
-"""The priority of no queue: below any."""
-
-Levels = Counter[int]
-"""Weighted resources by priority."""
-
-Worth = tuple[int, int, tuple[tuple[int, int], ...], int]
+Worth = tuple[int, int, Usage, int]
 """The first parts of the key, see `QuotaProblem.worth`."""
 
-Key = tuple[object, ...]
 Binding = tuple[tuple[int, int], ...]
 """Number of a bound, and how much of what it leaves is taken."""
-
-
-def ordered(levels: Levels) -> tuple[tuple[int, int], ...]:
-    """Give priorities from the highest down, so that of two sets the one that takes less there is the lower."""
-    return tuple(sorted(((level, amount) for level, amount in levels.items() if amount), reverse=True))
 
 
 class QuotaProblem:
@@ -110,14 +98,9 @@ class QuotaProblem:
         return all(held <= self.slack[number] for number, held in binding)
 
     def key(self, pieces: Iterable[Piece]) -> Key:
-        """Give what sets are compared by; the least is the best."""
+        """Give what sets are compared by, in the end the order of all causes; the least is the best."""
         chosen = list(pieces)
-        return (
-            *self.worth(chosen),
-            self.distance(chosen),
-            max((self.leaf_priority(p) for p in chosen), default=NO_QUEUE),
-            *self.last_words(chosen),
-        )
+        return *self.worth(chosen), self.distance(chosen), *key_of(self.candidates.session.settings, chosen)
 
     def worth(self, chosen: Sequence[Piece]) -> Worth:
         """Give the first parts of the key: what is left over max, last resorts, what of which priority, what is freed.
@@ -125,7 +108,8 @@ class QuotaProblem:
         Priorities stand from the highest down, each with the weighted resources that are taken of it.
         """
         freed = self.freed(chosen)
-        return self.left(freed), sum(p.spared for p in chosen), ordered(self.levels(chosen)), self.weighed(freed)
+        usage = taken_by_priority(chosen, self._worth)
+        return self.left(freed), sum(p.spared for p in chosen), usage, self.weighed(freed)
 
     def freed(self, chosen: Sequence[Piece]) -> dict[int, int]:
         """Give what a set frees, by row."""
@@ -135,25 +119,9 @@ class QuotaProblem:
         """Give what still has to go, by row, where anything has."""
         return {row: amount - freed[row] for row, amount in self.need.items() if amount > freed[row]}
 
-    def levels(self, chosen: Iterable[Piece]) -> Levels:
-        """Give what is taken of each priority."""
-        found: Levels = Counter()
-        for piece in chosen:
-            found[piece.workload.priority] += self.weighted(piece.amount)
-        return found
-
     def weighted(self, amount: Amount) -> int:
         """Give an amount as one number, weighted as the disruption cost does."""
         return sum(weight * held for weight, held in zip(self._worth, amount, strict=True))
-
-    def last_words(self, chosen: Sequence[Piece]) -> Key:
-        """Give the order of section 2: cost, cores, tasks, younger, name."""
-        mode, cost = self.candidates.session.settings.victims, sum(p.cost for p in chosen)
-        first: Key = (cost,)
-        if mode != "cost":
-            first = (tuple(sorted(p.age if mode == "youngest" else -p.age for p in chosen)), cost)
-        youth = tuple(sorted(p.youth for p in chosen))
-        return (*first, sum(p.whole for p in chosen), sum(len(p.tasks) for p in chosen), youth)
 
     def left(self, freed: dict[int, int]) -> int:
         """Give what stays over max, each resource in proportion to what had to go."""
@@ -188,10 +156,6 @@ class QuotaProblem:
         """Give the queues from a leaf up that are below the one that is over its max."""
         path = self.queues.path[leaf]
         return path[: path.index(self.top)]
-
-    def leaf_priority(self, piece: Piece) -> int:
-        """Give the priority of the queue that it is taken from."""
-        return self.queues.queues[piece.workload.leaf].priority
 
 
 class QuotaSelection:

@@ -190,7 +190,7 @@ def _piece(
     is_fresh = not ran
     price, growth = (0, 0) if is_fresh else (price_of_all(session, ran), growth_of_all(session, ran))
     age = -(workload.created_at if workload.started_at is None else workload.started_at)
-    stage = stage_two(session.settings, price, age)
+    stage = cost_or_age(session.settings, (age,), price)
     names = age, -workload.created_at, -tasks[-1].index, workload.key
     rank = (workload.priority, *stage, whole, len(ran), *names)
     level = session.queues.queues[workload.leaf].priority
@@ -199,21 +199,24 @@ def _piece(
     ran_amount = amount if not promised and (len(ran) == len(tasks) or not ran) else held(session, ran)
     rows = tuple(row for row, each in enumerate(amount) if each > 0)
     asked = count_spared(session, ran) if workload.sparing else 0
-    by_cost = session.settings.victims == "cost"
-    floor: Rank = (asked, level, stage[0] if by_cost else stage[:1])
+    floor: Rank = (asked, level, stage[0])
     if is_fresh:
-        floor = (0, -(1 << 40), 0 if by_cost else ())
+        floor = (0, -(1 << 40), cost_or_age(session.settings, (), 0)[0])
     return Piece(
         workload, stages, tasks, ran, whole, group, is_fresh, price, growth, age,
         level, amount, ran_amount, rows, _frees(session, tasks), rank, floor, asked,
     )  # fmt: skip
 
 
-def stage_two(settings: Settings, price: int, age: int) -> tuple[int, ...]:
-    """Give what decides between pieces of equal priority: cost, or age where the settings say so."""
+def cost_or_age(settings: Settings, ages: Iterable[int], cost: int) -> Rank:
+    """Give what decides between sets of equal priority: cost, or before it age, where the settings say so.
+
+    Of ages those come first that should go last.
+    """
     if settings.victims == "cost":
-        return (price,)
-    return (age if settings.victims == "youngest" else -age, price)
+        return (cost,)
+    first = sorted(ages if settings.victims == "youngest" else (-age for age in ages), reverse=True)
+    return tuple(first), cost
 
 
 def _frees(session: Session, tasks: Sequence[TaskState]) -> tuple[tuple[int, Amount], ...]:

@@ -14,7 +14,7 @@ from operator import mul
 from typing import TypeAlias
 
 from tenure.model.settings import Settings
-from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.pieces import Piece, cost_or_age
 
 Key: TypeAlias = tuple[object, ...]
 
@@ -24,20 +24,13 @@ def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] =
     real = [p for p in pieces if not p.fresh]
     level = max((p.leaf_priority for p in real), default=-(1 << 40))
     cost = sum(p.cost for p in real) + sum(follows)
-    ages = tuple(sorted((p.age for p in real), reverse=True))
-    if settings.victims == "cost":
-        second: tuple[object, ...] = (cost,)
-    elif settings.victims == "youngest":
-        second = (ages, cost)
-    else:
-        second = (tuple(sorted((-p.age for p in real), reverse=True)), cost)
     cores = sum(p.whole for p in real)
     tasks = sum(len(p.ran) for p in real)
     youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
     return (
         sum(p.spared for p in real),
         level,
-        *second,
+        *cost_or_age(settings, (p.age for p in real), cost),
         bool(follows),
         cores,
         tasks,
@@ -56,18 +49,23 @@ Usage: TypeAlias = tuple[tuple[int, int], ...]
 """
 
 
-def usage(pieces: Iterable[Piece], leaf: int, weights: Sequence[int], lowest: int) -> Usage:
-    """Give what a set takes inside one queue of each priority above the ``lowest`` that could be taken there.
-
-    What was only bound in this cycle does not count; ``weights`` are those of the resources, by row. Of the lowest
-    priority cost decides: sets that take nothing else all use the lowest that there is.
-    """
+def taken_by_priority(pieces: Iterable[Piece], weights: Sequence[int]) -> Usage:
+    """Give what a set takes of each priority; ``weights`` are those of the resources, by row."""
     found: dict[int, int] = {}
     for piece in pieces:
         level = piece.workload.priority
-        if piece.workload.leaf == leaf and level > lowest and not piece.fresh:
-            found[level] = found.get(level, 0) + sum(map(mul, weights, piece.ran_amount))
+        found[level] = found.get(level, 0) + sum(map(mul, weights, piece.ran_amount))
     return tuple(sorted(((level, taken) for level, taken in found.items() if taken), reverse=True))
+
+
+def usage(pieces: Iterable[Piece], leaf: int, weights: Sequence[int], lowest: int) -> Usage:
+    """Give what a set takes inside one queue of each priority above the ``lowest`` that could be taken there.
+
+    What was only bound in this cycle does not count. Of the lowest priority cost decides: sets that take nothing else
+    all use the lowest that there is.
+    """
+    inside = (p for p in pieces if p.workload.leaf == leaf and not p.fresh)
+    return taken_by_priority((p for p in inside if p.workload.priority > lowest), weights)
 
 
 def lowest_of(pieces: Iterable[Piece]) -> dict[int, int]:
