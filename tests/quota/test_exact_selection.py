@@ -30,14 +30,6 @@ from tenure.rescheduler.memory import MoveMemory
 from tenure.shields.plugins import EvictionPlugins
 
 
-@pytest.fixture(scope="module")
-def solve():
-    """The solver as the action calls it, in one process for all examples."""
-    context = SimpleNamespace(rescheduling=MoveMemory())
-    yield lambda program: action._solve(context, ExactSettings(), program)
-    context.rescheduling.solver.close()
-
-
 def chosen(cluster, name, *, solve=None, follow=lambda _: ()):
     """What is chosen of one queue."""
     session = session_of(cluster)
