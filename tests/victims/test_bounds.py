@@ -69,7 +69,7 @@ def test_nothing_helps_one_who_is_called_hopeless(seed, cause):
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
-        allowed = ReclaimScope(bounds, contender).allows
+        allowed = ReclaimScope(bounds.open_to(contender)).allows
         for subset in paying_sets(dry_runs, rules, pieces):
             assert all(map(allowed, subset))
 
@@ -78,7 +78,7 @@ def test_a_set_that_pays_has_only_pieces_that_the_bounds_leave(seed):
 @settings(max_examples=60, deadline=None)
 def test_a_set_that_pays_is_never_called_too_much(seed):
     for dry_runs, contender, rules, pieces, bounds in contenders(contended(seed), "reclaim"):
-        too_much = bounds.too_much(contender, pieces)
+        too_much = bounds.open_to(contender).too_much(pieces)
         for subset in paying_sets(dry_runs, rules, pieces):
             assert not too_much(subset)
 
@@ -87,7 +87,7 @@ def test_a_set_that_pays_is_never_called_too_much(seed):
 @settings(max_examples=60, deadline=None)
 def test_what_is_too_much_stays_so_with_more(seed):
     for _, contender, _, pieces, bounds in contenders(contended(seed), "reclaim"):
-        too_much, groups = bounds.too_much(contender, pieces), bounds.open_to(contender)
+        too_much, groups = bounds.open_to(contender).too_much(pieces), bounds.open_to(contender)
         inside = [p for p in pieces if groups.of(p.workload.leaf) is not None]
         verdicts = [too_much(inside[:count]) for count in range(1, len(inside) + 1)]
         assert verdicts == sorted(verdicts)

@@ -6,69 +6,24 @@ left aside, so a contender that passes may still not be helped; one that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
-from operator import add, gt, sub
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.memo import Memo
-from tenure.engine.state.queues import Amount, QueueTree, add_at
+from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import Demand, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import ReclaimRules
 from tenure.model.settings import Cause
-from tenure.victims.bounds.reclaim_limits import Cap, ReclaimLimits, SubtreeLimits
+from tenure.victims.bounds.branches import VictimBranches
+from tenure.victims.bounds.reclaim_limits import ReclaimLimits
 from tenure.victims.bounds.room_demand import RoomDemand, RoomDemands
-from tenure.victims.rules.pieces import Piece
 
 Floats = NDArray[np.float64]
-
-
-class VictimBranch(NamedTuple):
-    """A sibling on the contender's way up from which something may be taken.
-
-    ``mine`` is the queue above the contender's leaf beside which it stands, ``cap`` the most that it lets go if
-    everything goes on the contender's own side that may. ``direct``: something may be taken as things stand, whatever
-    else is. ``below``: what its leaves let go.
-    """
-
-    mine: int
-    queue: int
-    cap: Cap
-    direct: bool
-    below: SubtreeLimits
-
-
-class VictimBranches:
-    """The branches that let something go for a contender, side by side from its leaf upwards."""
-
-    def __init__(self, queues: QueueTree, leaf: int, branches: Sequence[VictimBranch]) -> None:
-        self.queues = queues
-        self.leaf = leaf
-        self._by_queue = {branch.queue: branch for branch in branches}
-
-    def __iter__(self) -> Iterator[VictimBranch]:
-        """Give them from the contender's leaf upwards."""
-        return iter(self._by_queue.values())
-
-    def __bool__(self) -> bool:
-        """Whether there is anything."""
-        return bool(self._by_queue)
-
-    def of(self, leaf: int) -> tuple[VictimBranch, Cap] | None:
-        """Give the branch of a leaf, and the most that the leaf lets go; None if nothing."""
-        branch = self._by_queue.get(self.queues.meeting(self.leaf, leaf)[1])
-        own = None if branch is None else branch.below.leaves.get(leaf)
-        return None if branch is None or own is None else (branch, own)
-
-    @property
-    def leaves(self) -> list[int]:
-        """The leaves from which something may be taken."""
-        return [leaf for branch in self for leaf in branch.below.leaves]
 
 
 class VictimBounds:
@@ -83,7 +38,7 @@ class VictimBounds:
         self.cause = cause
         self._needs = RoomDemands(session, lambda: self.holdings.version)
         self._open_to = Memo[WorkloadState, VictimBranches](
-            lambda contender: self._branches(ReclaimRules(session, shares, contender)),
+            lambda contender: VictimBranches(ReclaimRules(session, shares, contender), limits),
             lambda _: self.holdings.version,
             lambda one, other: list(one) == list(other),
         )
@@ -171,34 +126,6 @@ class VictimBounds:
         self.holdings.catch_up()
         return self._open_to(contender)
 
-    def too_much(self, contender: WorkloadState, pieces: Iterable[Piece]) -> Callable[[Sequence[Piece]], bool]:
-        """Say which sets of some pieces take more from a leaf or a sibling than it lets go, and so does every larger.
-
-        What goes on the contender's own side are these pieces at most.
-        """
-        self.holdings.catch_up()
-        rules = ReclaimRules(self.session, self.shares, contender)
-        held: dict[int, Amount] = {}
-        for piece in dict.fromkeys(pieces):
-            add_at(held, rules.meeting(piece.workload.leaf)[1], piece.amount)
-        branches = self._branches(rules, held)
-
-        def exceeds(pieces: Sequence[Piece]) -> bool:
-            of_leaf: dict[int, Amount] = {}
-            of_branch: dict[int, Amount] = {}
-            for piece in pieces:
-                leaf = piece.workload.leaf
-                known = branches.of(leaf)
-                if known is None:
-                    return True
-                branch, own = known
-                here, there = add_at(of_leaf, leaf, piece.amount), add_at(of_branch, branch.queue, piece.amount)
-                if any(map(gt, here, own)) or any(map(gt, there, branch.cap)):
-                    return True
-            return False
-
-        return exceeds
-
     def _cannot_reclaim(self, contender: WorkloadState, step: Demand) -> bool:
         rules = ReclaimRules(self.session, self.shares, contender)
         if not rules.entitled():
@@ -207,24 +134,8 @@ class VictimBounds:
         if not branches:
             return True
         need = self._needs.of(step)
-        if self._one_may_do(need, branches):
-            return False
         freed, total = self._let_go(branches, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
-
-    def _one_may_do(self, need: RoomDemand, branches: VictimBranches) -> bool:
-        """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
-        asked: dict[int, int] = {}
-        for part in need.parts:
-            for row, ask in part.asks:
-                if row < self.session.nodes.amounts:
-                    asked[row] = asked.get(row, 0) + ask * part.needed
-        for branch in branches if asked else ():
-            for leaf, own in branch.below.leaves.items():
-                for amount in self.holdings.sizes(leaf):
-                    if all(ask <= amount[row] <= min(own[row], branch.cap[row]) for row, ask in asked.items()):
-                        return True
-        return False
 
     def _let_go(self, branches: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.
@@ -242,77 +153,3 @@ class VictimBounds:
                 freed[row] += np.minimum(here, max(0.0, branch.cap[row]))
             total[row] = float(sum(min(branch.below.total[row], max(0.0, branch.cap[row])) for branch in branches))
         return freed, total
-
-    def _branches(self, rules: ReclaimRules, held: dict[int, Amount] | None = None) -> VictimBranches:
-        """Siblings from which something may be taken; ``held``: what of each could go, where that is known.
-
-        From the contender's leaf upwards, because what its own side may give up below decides how much of what is
-        further away it has a right to.
-        """
-        found: list[VictimBranch] = []
-        rows, siblings = tuple(rules.rows), self.limits.siblings(rules.leaf)
-        now: list[Cap] = []  # what is held, queue by queue on the way up
-        least: list[Cap] = []  # what is still held at least
-        gone: Cap = (0,) * len(self.queues.resources)
-        for mine in self.queues.path[rules.leaf]:
-            now.append(self.queues.allocated[mine])
-            least.append(tuple(map(sub, self.queues.allocated[mine], gone)))
-            for sibling in siblings[mine]:
-                queue = sibling.queue
-                if held is not None and queue not in held:
-                    continue
-                cap = self._cap_of_sibling(rules, least, queue)
-                below = self.limits.below((sibling, rows))
-                if cap is None or not below.leaves:
-                    continue
-                direct = least == now or self._is_open(rules, now, queue)
-                found.append(VictimBranch(mine, queue, cap, direct, below))
-                goes = below.total if held is None else held[queue]
-                gone = tuple(map(add, gone, map(min, goes, cap)))
-        return VictimBranches(self.queues, rules.leaf, found)
-
-    def is_open(self, rules: ReclaimRules, branch: VictimBranch) -> bool:
-        """Whether something, be it ever so little, may be taken from a branch as things stand at this moment."""
-        path = self.queues.path[rules.leaf]
-        now = [self.queues.allocated[q] for q in path[: path.index(branch.mine) + 1]]
-        return self._is_open(rules, now, branch.queue)
-
-    def _is_open(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> bool:
-        allocated, limit = self.queues.allocated[theirs], self._limit(rules, inside, theirs)
-        if not any(allocated[row] > limit[row] for row in rules.rows):
-            return False
-        return self._worth_it(rules, self._until_fuller(rules, inside, theirs))
-
-    def _worth_it(self, rules: ReclaimRules, most: Sequence[float]) -> bool:
-        return all(most[row] >= 0 for row in rules.rows) and any(most[row] > 0 for row in rules.rows)
-
-    def _cap_of_sibling(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap | None:
-        """The most that may be taken from what the contender's side meets; None if nothing.
-
-        ``inside``: what the queues on the contender's side hold, from its leaf up to the one that meets it.
-        """
-        cap = self.limits.of_queue(theirs, self._limit(rules, inside, theirs), tuple(rules.rows))
-        if cap is None:
-            return None
-        most = tuple(map(min, cap, self._until_fuller(rules, inside, theirs)))
-        return most if self._worth_it(rules, most) else None
-
-    def _limit(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Sequence[int]:
-        """What a sibling has to hold more than, so that something may be taken from it."""
-        limit, guaranteed = rules.allocatable[theirs], self.queues.guaranteed[theirs]
-        mine = self.queues.path[rules.leaf][len(inside) - 1]
-        if rules.would_be_within(mine, inside[-1]):
-            return [min(a, max(0, g)) for a, g in zip(limit, guaranteed, strict=True)]
-        return [max(0, a) for a in limit]
-
-    def _until_fuller(self, rules: ReclaimRules, inside: Sequence[Cap], theirs: int) -> Cap:
-        """The most that can go before the contender's side is relatively fuller than what it takes from."""
-        most = [inf] * len(self.queues.resources)
-        allocated, its_fair = self.queues.allocated[theirs], rules.fair[theirs]
-        for queue, held in zip(self.queues.path[rules.leaf], inside, strict=False):
-            fair = rules.fair[queue]
-            for row in rules.rows:
-                then, share, its_share = held[row] + rules.amount[row], fair[row], its_fair[row]
-                if then > share > 0 and its_share > 0:
-                    most[row] = min(most[row], allocated[row] - -(-then * its_share // share))
-        return tuple(most)

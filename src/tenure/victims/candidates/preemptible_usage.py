@@ -7,15 +7,16 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from copy import copy
-from operator import add, attrgetter, itemgetter, sub
+from functools import partial
+from operator import add, attrgetter, sub
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.room.nodes import Ints
+from tenure.engine.room.nodes import Ints, NodeTable
 from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
@@ -75,7 +76,10 @@ class TaskUsage(NamedTuple):
 
 
 class PreemptibleUsage:
-    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed."""
+    """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
+
+    ``movable``: what all preemptible work holds on each node, ``float64[rows, nodes]``.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -88,25 +92,28 @@ class PreemptibleUsage:
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
-        self._tables: dict[int, UsageTable] = {}
-        self._movable = np.zeros((session.nodes.rows, count))
+        self._tables = defaultdict[int, UsageTable](partial(UsageTable, session.nodes.rows))
+        self.movable = np.zeros((session.nodes.rows, count))
         self._open: dict[int, frozenset[int]] = {}
-        self._all = self._unguarded()
+        self._all_leaves = frozenset(q for q, leaf in enumerate(session.queues.leaf) if leaf)
+        self._is_guarded = any(q.preemption_policy in (FENCE, DISABLED) for q in session.queues.queues)
         self._none: Amount = (0,) * len(session.queues.resources)
 
     def copy(self) -> PreemptibleUsage:
         """Give another one that knows the same, and goes on by itself."""
         other = copy(self)
-        other.detach()
+        vars(other).update(
+            _stamps=self._stamps.copy(),
+            _room=self._room.copy(),
+            _shares=self._shares.copy(),
+            _totals={leaf: totals.copy() for leaf, totals in self._totals.items()},
+            _sizes=defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()}),
+            _sums=self._sums.copy(),
+            _tables=defaultdict(self._tables.default_factory, {n: table.copy() for n, table in self._tables.items()}),
+            movable=self.movable.copy(),
+            _open=self._open.copy(),
+        )
         return other
-
-    def detach(self) -> None:
-        """Share nothing any more with the one of which this is a copy."""
-        self._stamps, self._room, self._movable = self._stamps.copy(), self._room.copy(), self._movable.copy()
-        self._shares, self._sums, self._open = self._shares.copy(), self._sums.copy(), self._open.copy()
-        self._totals = {leaf: totals.copy() for leaf, totals in self._totals.items()}
-        self._sizes = defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()})
-        self._tables = {leaf: table.copy() for leaf, table in self._tables.items()}
 
     def catch_up(self) -> None:
         """Look again at the nodes that changed since the last time."""
@@ -131,7 +138,7 @@ class PreemptibleUsage:
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         before = self._shares[node]
         found = {
-            t: before[t] if t in before and t.cls.milli is None else self._share(t, node)
+            t: before[t] if t in before and t.cls.milli is None else _usage(t, node, self.session.nodes)
             for t in here
             if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
         }
@@ -139,26 +146,16 @@ class PreemptibleUsage:
             return False
         self._shares[node] = found
         frees = zip(*(share.frees for share in found.values()), strict=True)
-        self._movable[:, node] = [sum(row) for row in frees] if found else 0
+        self.movable[:, node] = [sum(row) for row in frees] if found else 0
         for shares, others, sign in ((before, found, -1), (found, before, 1)):
             for task, share in shares.items():
                 if others.get(task) != share:
                     self._count(node, share, sign)
         return True
 
-    def _of(self, leaf: int) -> UsageTable:
-        table = self._tables.get(leaf)
-        if table is None:
-            table = self._tables[leaf] = UsageTable(self.session.nodes.rows)
-        return table
-
-    def _share(self, task: TaskState, node: int) -> TaskUsage:
-        cls, nodes = task.cls, self.session.nodes
-        return TaskUsage(task.workload, cls.amount_at(node, nodes), cls.frees(node, task.devices, nodes))
-
     def _count(self, node: int, share: TaskUsage, sign: int) -> None:
         workload = share.workload
-        self._of(workload.leaf).add((node, workload.priority), share.frees, sign)
+        self._tables[workload.leaf].add((node, workload.priority), share.frees, sign)
         if not any(share.amount):
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
@@ -178,12 +175,7 @@ class PreemptibleUsage:
 
     def largest(self, leaves: Iterable[int], row: int) -> int:
         """Give the most that one workload of some leaves holds of a resource."""
-        of_row, sizes = itemgetter(row), map(self.sizes, leaves)
-        return max((max(map(of_row, amounts)) for amounts in sizes if amounts), default=0)
-
-    def sizes(self, leaf: int) -> Collection[Amount]:
-        """Give what the preemptible workloads of a leaf hold, each amount once."""
-        return self._sizes.get(leaf, ())
+        return max((amount[row] for leaf in leaves for amount in self._sizes.get(leaf, ())), default=0)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
@@ -210,28 +202,17 @@ class PreemptibleUsage:
         """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
         found = self._open.get(contender)
         if found is None:
-            queues = self.session.queues
-            leaves = (q for q, leaf in enumerate(queues.leaf) if leaf)
-            found = (
-                self._all
-                if self._all is not None
-                else frozenset(q for q in leaves if not (fence(queues, contender, q) or disabled(queues, q)))
-            )
+            queues, found = self.session.queues, self._all_leaves
+            if self._is_guarded:
+                found = frozenset(q for q in found if not (fence(queues, contender, q) or disabled(queues, q)))
             self._open[contender] = found
         return found
 
-    def _unguarded(self) -> frozenset[int] | None:
-        """Give all leaves, if no queue has a policy."""
-        queues = self.session.queues
-        if any(q.preemption_policy in (FENCE, DISABLED) for q in queues.queues):
-            return None
-        return frozenset(q for q, leaf in enumerate(queues.leaf) if leaf)
-
     def entries(self, leaf: int) -> UsageEntries:
         """Give what is held below a leaf, node by node."""
-        return self._of(leaf).entries()
+        return self._tables[leaf].entries()
 
-    @property
-    def movable(self) -> NDArray[np.float64]:
-        """What all preemptible work holds on each node, ``float64[rows, nodes]``."""
-        return self._movable
+
+def _usage(task: TaskState, node: int, nodes: NodeTable) -> TaskUsage:
+    cls = task.cls
+    return TaskUsage(task.workload, cls.amount_at(node, nodes), cls.frees(node, task.devices, nodes))

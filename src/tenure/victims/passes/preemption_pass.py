@@ -22,9 +22,10 @@ from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import falls_of, waits_since
+from tenure.victims.bounds.branches import VictimBranches
 from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.bounds.victim_bounds import VictimBounds, VictimBranches
+from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import AcceptedSet, FollowUp
@@ -275,10 +276,10 @@ class PreemptionPass:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""
         branches = self.bounds.open_to(contender)
         if self.state.memory.holdings.at_most(EXACT, branches.leaves):
-            return ReclaimScope(self.bounds, contender), branches.leaves, ()
+            return ReclaimScope(branches), branches.leaves, ()
         first: Collection[int] = [branch.queue for branch in branches if branch.direct]
         others, first = (0, first) if alone else self._worth_it(contender, branches)
-        scope = GrowingScope(self.bounds, contender, first, others)
+        scope = GrowingScope(branches, first, others)
         return scope, scope.leaves, set(branches.leaves).difference(scope.leaves)
 
     def _worth_it(self, contender: WorkloadState, branches: VictimBranches) -> tuple[int, Collection[int]]:

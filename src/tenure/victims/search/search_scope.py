@@ -11,9 +11,8 @@ from operator import ge
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount
-from tenure.engine.state.workloads import WorkloadState
-from tenure.fairness.reclaiming import FULLNESS, ReclaimRules
-from tenure.victims.bounds.victim_bounds import VictimBounds
+from tenure.fairness.reclaiming import FULLNESS
+from tenure.victims.bounds.branches import VictimBranches
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece
 
@@ -58,11 +57,9 @@ class SearchScope:
 class ReclaimScope(SearchScope):
     """The scope of reclaim: pieces and sets of them that are no more than their queues let go."""
 
-    def __init__(self, bounds: VictimBounds, contender: WorkloadState) -> None:
-        self.bounds = bounds
-        self.contender = contender
-        self.branches = bounds.open_to(contender)
-        self.rules = ReclaimRules(bounds.session, bounds.shares, contender)
+    def __init__(self, branches: VictimBranches) -> None:
+        self.branches = branches
+        self.rules = branches.rules
         self._may: dict[tuple[int, Amount], bool] = {}
 
     def allows(self, piece: Piece) -> bool:
@@ -78,7 +75,7 @@ class ReclaimScope(SearchScope):
 
     def limits(self, pieces: Sequence[Piece]) -> Callable[[Sequence[Piece]], bool]:
         """Say which sets take more from a leaf or a sibling than it lets go."""
-        return self.bounds.too_much(self.contender, pieces)
+        return self.branches.too_much(pieces)
 
 
 class GrowingScope(ReclaimScope):
@@ -87,11 +84,11 @@ class GrowingScope(ReclaimScope):
     Only what the rules have refused is closed.
     """
 
-    def __init__(self, bounds: VictimBounds, contender: WorkloadState, first: Collection[int], others: int) -> None:
-        super().__init__(bounds, contender)
+    def __init__(self, branches: VictimBranches, first: Collection[int], others: int) -> None:
+        super().__init__(branches)
         self.others = others
-        self.path = bounds.queues.path
-        self.index = bounds.queues.index
+        self.path = branches.queues.path
+        self.index = branches.queues.index
         self.first = frozenset(first)
         self.shut = not first
         self.begin()
@@ -141,7 +138,7 @@ class GrowingScope(ReclaimScope):
         for branch in self.branches:
             further, queue = branch.mine < mine, branch.queue  # parents come before children
             is_open = queue in self._open and queue not in self._shut and queue not in self._too_full
-            if further and not is_open and self.bounds.is_open(self.rules, branch):
+            if further and not is_open and self.branches.is_open(branch):
                 self._open.add(queue)
                 self._shut.discard(queue)
                 self._too_full.pop(queue, None)
