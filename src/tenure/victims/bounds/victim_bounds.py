@@ -134,8 +134,24 @@ class VictimBounds:
         if not branches:
             return True
         need = self._needs.of(step)
+        if self._one_may_do(need, branches):
+            return False
         freed, total = self._let_go(branches, sorted({row for part in need.parts for row in part.scarce()}))
         return not self._fits(need, freed, total)
+
+    def _one_may_do(self, need: RoomDemand, branches: VictimBranches) -> bool:
+        """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
+        asked: dict[int, int] = {}
+        for part in need.parts:
+            for row, ask in part.asks:
+                if row < self.session.nodes.amounts:
+                    asked[row] = asked.get(row, 0) + ask * part.needed
+        for branch in branches if asked else ():
+            for leaf, own in branch.below.leaves.items():
+                for amount in self.holdings.sizes.get(leaf, ()):
+                    if all(ask <= amount[row] <= min(own[row], branch.cap[row]) for row, ask in asked.items()):
+                        return True
+        return False
 
     def _let_go(self, branches: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
         """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.

@@ -78,7 +78,8 @@ class TaskUsage(NamedTuple):
 class PreemptibleUsage:
     """The holdings of one session. ``version`` grows whenever they or the room of a node may have changed.
 
-    ``movable``: what all preemptible work holds on each node, ``float64[rows, nodes]``.
+    ``movable``: what all preemptible work holds on each node, ``float64[rows, nodes]``. ``sizes`` are by leaf what its
+    preemptible workloads hold, each amount with how many hold it.
     """
 
     def __init__(self, session: Session) -> None:
@@ -90,7 +91,7 @@ class PreemptibleUsage:
         self._room = np.full_like(session.nodes.room, -1)
         self._shares: list[dict[TaskState, TaskUsage]] = [{} for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
-        self._sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
+        self.sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
         self._tables = defaultdict[int, UsageTable](partial(UsageTable, session.nodes.rows))
         self.movable = np.zeros((session.nodes.rows, count))
@@ -107,7 +108,7 @@ class PreemptibleUsage:
             _room=self._room.copy(),
             _shares=self._shares.copy(),
             _totals={leaf: totals.copy() for leaf, totals in self._totals.items()},
-            _sizes=defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self._sizes.items()}),
+            sizes=defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self.sizes.items()}),
             _sums=self._sums.copy(),
             _tables=defaultdict(self._tables.default_factory, {n: table.copy() for n, table in self._tables.items()}),
             movable=self.movable.copy(),
@@ -159,7 +160,7 @@ class PreemptibleUsage:
         if not any(share.amount):
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
-        totals, sizes = self._totals.setdefault(leaf, {}), self._sizes[leaf]
+        totals, sizes = self._totals.setdefault(leaf, {}), self.sizes[leaf]
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
         self._sums[leaf] = tuple(map(reckon, self._sums.get(leaf, self._none), share.amount))
@@ -175,7 +176,7 @@ class PreemptibleUsage:
 
     def largest(self, leaves: Iterable[int], row: int) -> int:
         """Give the most that one workload of some leaves holds of a resource."""
-        return max((amount[row] for leaf in leaves for amount in self._sizes.get(leaf, ())), default=0)
+        return max((amount[row] for leaf in leaves for amount in self.sizes.get(leaf, ())), default=0)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
