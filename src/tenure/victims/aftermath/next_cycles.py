@@ -67,10 +67,8 @@ class CyclesAhead:
                     for piece in best.pieces or ():
                         if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
                             found.refusals[piece.workload] = taken_again(piece.workload, asked)
-                told = any(
-                    notice_of(session, t.workload) for t in self.ahead.decided.evicted
-                )  # and goes after the others
-                goes_on = not (turns and told) and self.ahead.next_cycle()
+                told = any(notice_of(session, t.workload) for t in self.ahead.decided.evicted)
+                goes_on = not (turns and told) and self.ahead.next_cycle()  # what is told of it goes after the others
         return found
 
     def _victims(self) -> list[WorkloadState]:
