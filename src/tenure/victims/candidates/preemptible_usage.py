@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from copy import copy
 from functools import partial
-from operator import add, attrgetter, sub
+from operator import add, attrgetter, itemgetter, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -176,7 +176,8 @@ class PreemptibleUsage:
 
     def largest(self, leaves: Iterable[int], row: int) -> int:
         """Give the most that one workload of some leaves holds of a resource."""
-        return max((amount[row] for leaf in leaves for amount in self.sizes.get(leaf, ())), default=0)
+        of_row, sizes = itemgetter(row), (self.sizes.get(leaf) for leaf in leaves)
+        return max((max(map(of_row, amounts)) for amounts in sizes if amounts), default=0)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
