@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
+from tenure.engine.memo import Memo
 from tenure.engine.plan import Plan
 from tenure.engine.serving.allocation import serve
 from tenure.engine.state.evictions import depart
@@ -17,7 +18,6 @@ from tenure.engine.state.notices import notice_of
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
-from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
@@ -36,7 +36,7 @@ class Ahead:
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
     and ``bound`` the tasks that it bound on a nomination: both stay in it. ``decided`` is what it evicts and places so
-    far.
+    far. ``number`` grows when what was found out holds no longer.
     """
 
     def __init__(self, state: EvictionState) -> None:
@@ -47,6 +47,7 @@ class Ahead:
         self.moved: frozenset[str] = frozenset()
         self.bound: frozenset[TaskState] = frozenset()
         self.decided = AcceptedSet([], [])
+        self.number = 0
 
     @contextmanager
     def look(self) -> Iterator[None]:
@@ -65,6 +66,7 @@ class Ahead:
                 yield
             finally:
                 self.moved, self.endings, budgets.risen = frozenset(), endings, risen
+                self.number += 1
 
     def come_true(self, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
         """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
@@ -87,6 +89,7 @@ class Ahead:
         self.decided.evicted.extend(played.evicted)
         self.decided.placed.extend(played.placed)
         self.moved |= {t.workload.key for t in played.evicted if t.node >= 0}
+        self.number += 1
         return True
 
     def carry_out(self, found: SearchResult) -> bool:
@@ -102,6 +105,7 @@ class Ahead:
         if placed:
             self.endings = self.endings.past(t.workload for t in self.serve_rest())
         self.moved = frozenset()
+        self.number += 1
         return bool(bound or placed)
 
     def _end_round(self) -> None:
@@ -111,6 +115,7 @@ class Ahead:
             decided.placed += self.serve_rest()
         if decided.evicted or decided.placed:
             self.endings = self.endings.after(settle(self.state, decided.evicted, decided.placed))
+            self.number += 1
 
 
 class SearchesAhead:
@@ -124,6 +129,9 @@ class SearchesAhead:
         self.state = ahead.state
         self.causes = causes
         self.judge = judge
+        self._passes = Memo[tuple[Cause, bool, bool], PreemptionPass](
+            lambda key: self._pass(*key), lambda _: ahead.number, lambda one, other: one.cause == other.cause
+        )
 
     def best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
         """Search for the best set for one workload; the session stays as it is.
@@ -131,17 +139,18 @@ class SearchesAhead:
         ``judged``: it is what a cycle would choose, for which what follows from a set decides as well. A search that
         gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle.
         """
-        found = self.searched(asked, self.ahead.plugins, judged=judged)
+        found = self.searched(asked, judged=judged)
         if found.cut and any_minimum(self.state.session.settings, self.state.session.queues):
-            found = self.searched(asked, self.state.plugins, judged=judged)
+            found = self.searched(asked, judged=judged, waits=True)
         return found
 
-    def searched(self, asked: Asked, plugins: EvictionPlugins, *, judged: bool) -> SearchResult:
-        """Search for the best set that some plugins allow."""
-        cause = asked.rules.cause
-        state = replace(self._thought(), plugins=plugins, aftermath=self._further if judged else None)
-        search = PreemptionPass(state, cause, self.causes[cause])
-        return search.best_set(asked.rules, SearchBudget(STEPS))
+    def searched(self, asked: Asked, *, judged: bool, waits: bool = False) -> SearchResult:
+        """Search for the best set; with ``waits``, as minimum runtimes and delays stand."""
+        return self._passes((asked.rules.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS))
+
+    def _pass(self, cause: Cause, judged: bool, waits: bool) -> PreemptionPass:
+        plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
+        return PreemptionPass(replace(self._thought(), plugins=plugins, aftermath=judge), cause, self.causes[cause])
 
     @cached_property
     def _further(self) -> Consequences | None:

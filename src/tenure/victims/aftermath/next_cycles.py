@@ -112,6 +112,6 @@ class CyclesAhead:
         best = self.searches.best_set(asked, judged=judged)
         if best.pieces:
             yield best, (put_off := waits(best.pieces))
-            instead = self.searches.searched(asked, self.state.plugins, judged=judged) if put_off else best
+            instead = self.searches.searched(asked, judged=judged, waits=True) if put_off else best
             if put_off and instead.pieces and not waits(instead.pieces):
                 yield instead, False
