@@ -267,6 +267,32 @@ def test_jobs_that_wait_at_the_end_on_an_idle_cluster_are_warned_of(simulate):
     assert simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + "ok,0,10,b,1,100\n")[2] == ""
 
 
+LACKING = """\
+workloads:
+- name: gang
+  minMember: 4
+  createdAt: 2026-11-20T09:00:00Z
+  queue: a
+  tasks: [{name: m-0, requests: {cpu: 1}}, {name: m-1, requests: {cpu: 1}}]
+"""
+LEFT = "warning: 1 job waits at the end although nothing runs any more"
+
+
+def test_a_gang_that_lacks_tasks_at_the_end_is_not_said_to_be_too_large(simulate):
+    """Others that wait are warned of by themselves."""
+    large = "large,0,10,a,1,5000\n"
+    _, _, err = simulate("j.csv", "--cluster", "c.yaml", j_csv=JOBS + large, c_yaml=CLUSTER + LACKING)
+    assert err.splitlines()[1:] == [
+        f"{LEFT} (default/gang): it starts with 4 tasks, but only 2 exist",
+        f"{LEFT} (large): what is asked for never fits these nodes, or the limits of the queue forbid it",
+    ]
+    smaller = LACKING.replace("gang", "other").replace("4", "3").removeprefix("workloads:\n")
+    _, _, err = simulate(
+        "j.csv", "--cluster", "c.yaml", j_csv=JOBS + "ok,0,10,b,1,100\n", c_yaml=CLUSTER + LACKING + smaller
+    )
+    assert err.endswith("(default/gang, default/other): they lack tasks to start with, or some are gated\n")
+
+
 OPENB = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
 )

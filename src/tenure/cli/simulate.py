@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,8 @@ SECOND = 1_000_000
 
 MOST_NAMED = 3
 """Jobs that a warning names."""
+
+LACKING = "they lack tasks to start with, or some are gated"
 
 
 @click.command()
@@ -88,29 +91,39 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     summary = summary_of(run, prepared.trace, source.trace)
     if not run.result.complete:
         click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
-    elif (stranded := _stranded(run.outcomes)) is not None:
-        click.echo(f"warning: {stranded}", err=True)
+    else:
+        for stranded in _stranded(run.outcomes, run.result.incomplete):
+            click.echo(f"warning: {stranded}", err=True)
     with reader_may_leave():
         _print(summary, run.violations, form)
     _write_files(jobs, report, run, summary)
     return DONE if run.result.complete else INTERRUPTED
 
 
-def _stranded(outcomes: Outcomes) -> str | None:
-    """Say which jobs wait at the end of a complete simulation although nothing runs; None where there are none."""
+def _stranded(outcomes: Outcomes, incomplete: Mapping[int, str]) -> Iterator[str]:
+    """Say which jobs wait at the end of a complete simulation although nothing runs, and why, as far as that is known.
+
+    ``incomplete``: what jobs lack, by number.
+    """
     if RUNNING in outcomes.state:
-        return None
-    arrived = outcomes.submit >= 0
-    jobs = zip(outcomes.names, outcomes.state, arrived.tolist(), strict=True)
-    waiting = [name for name, state, here in jobs if here and state == PENDING]
-    if not waiting:
-        return None
-    named = ", ".join(repr(name)[1:-1] for name in waiting[:MOST_NAMED])
-    more = f" and {len(waiting) - MOST_NAMED:,} more" if len(waiting) > MOST_NAMED else ""
-    return (
-        f"{len(waiting):,} {'job waits' if len(waiting) == 1 else 'jobs wait'} at the end although nothing runs any "
-        f"more ({named}{more}): what is asked for never fits these nodes, or the limits of the queue forbid it"
-    )
+        return
+    arrived = (outcomes.submit >= 0).tolist()
+    waiting = [n for n, state in enumerate(outcomes.state) if arrived[n] and state == PENDING]
+    lacking = [n for n in waiting if n in incomplete]
+    if lacking:
+        why = {incomplete[n] for n in lacking}
+        yield _left([outcomes.names[n] for n in lacking], min(why) if len(why) == 1 else LACKING)
+    others = [outcomes.names[n] for n in waiting if n not in incomplete]
+    if others:
+        yield _left(others, "what is asked for never fits these nodes, or the limits of the queue forbid it")
+
+
+def _left(names: Sequence[str], why: str) -> str:
+    """Say why jobs wait at the end."""
+    named = ", ".join(repr(name)[1:-1] for name in names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    waits = "job waits" if len(names) == 1 else "jobs wait"
+    return f"{len(names):,} {waits} at the end although nothing runs any more ({named}{more}): {why}"
 
 
 def _print(summary: dict[str, Any], violations: Violations, form: str) -> None:

@@ -55,7 +55,7 @@ def why_pending(session: Session, workload: WorkloadState, following: NextPass) 
     if awaited:
         return (Reason("VolumeNotReady", f"it waits for {_listed(awaited)}", {"volumes": awaited}),)
     if step is None:
-        return (_no_step(workload),)
+        return (why_no_step(workload),)
     found = [*_queue_reasons(session, workload, step), *_node_reasons(session, workload, step)]
     return tuple(found) or (_fits_after_all(session, workload, step, following),)
 
@@ -114,7 +114,8 @@ def unsupported(constraints: list[str]) -> Reason:
     return Reason("Unsupported", text, {"constraints": constraints})
 
 
-def _no_step(workload: WorkloadState) -> Reason:
+def why_no_step(workload: WorkloadState) -> Reason:
+    """Give the reason of a workload that asks for nothing, as it lacks tasks or some of them are gated."""
     gated = sum(t.phase is GATED for t in workload.tasks)
     if gated:
         held = "is" if gated == 1 else "are"

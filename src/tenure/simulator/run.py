@@ -5,12 +5,13 @@ At one instant ends come first, then arrivals, then one cycle. Between events no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.reasons import why_no_step
 from tenure.engine.serving.survival import user_of
 from tenure.engine.snapshot import session_of
 from tenure.engine.state import lifecycle
@@ -61,12 +62,14 @@ class SimulationResult:
     """The result of a simulation: the log, its start, and whether it came to its end.
 
     The nodes of the cluster in ``setup`` stand in the order in which the log numbers them, which is by name.
+    ``incomplete``: jobs that wait at the end because they lack tasks, or some of these are gated, and what they lack.
     """
 
     log: EventLog
     setup: SimulationSetup
     complete: bool
     now: int
+    incomplete: Mapping[int, str]
 
 
 def prepare(cluster: Cluster, trace: Trace) -> Cluster:
@@ -153,20 +156,22 @@ class Simulation:
                 self._run(report, every)
             except KeyboardInterrupt:
                 complete = False
-        if complete:
-            self._close()
-        return SimulationResult(self.log, self.setup, complete, self.now)
+        incomplete = self._close() if complete else {}
+        return SimulationResult(self.log, self.setup, complete, self.now, incomplete)
 
-    def _close(self) -> None:
-        """Say of every job that has not ended why: it waits, or its run time is unknown."""
-        waiting = {workload.key for workload in self.session.waiting.all()}
+    def _close(self) -> dict[int, str]:
+        """Say of every job that has not ended why: it waits, or its run time is unknown; gives what lacks tasks."""
+        waiting, incomplete = {workload.key for workload in self.session.waiting.all()}, dict[int, str]()
         for key, state in self.session.workloads.items():
             job = self.job_of[key]
             if key in waiting and not self.held.get(job):
                 self.log.rest(self.now, job, f"it waits in queue {state.model.queue or DEFAULT_QUEUE}")
             elif self.setup.arrivals_only or self._runtime(job) is None:
                 self.log.rest(self.now, job, "its end is unknown")
+            if state.step is None and not state.occupied():
+                incomplete[job] = why_no_step(state).message
         self.log.close()
+        return incomplete
 
     def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
         arrival, jobs, events = 0, self.trace.jobs, 0
