@@ -1,4 +1,4 @@
-"""A simulation is woken where the rescheduler has to look at what waits, also if nothing else happens until then."""
+"""A simulation is woken where the rescheduler has to look again, also if nothing else happens until then."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, steps, workload
 
 from tenure.model.cluster import Eviction
-from tenure.model.settings import BudgetRule, DisruptionSettings
+from tenure.model.settings import (
+    BackgroundSettings,
+    BudgetRule,
+    DisruptionSettings,
+    NewNodeSettings,
+    ReschedulerSettings,
+)
+from tenure.model.workload import Checkpoint
 from tenure.playthrough import play
-from tenure.simulator.log import BIND
+from tenure.simulator.log import BIND, EVICT
 from tenure.simulator.run import Simulation, SimulationSetup
 from tenure.simulator.traces.records import Trace, TraceJob
 
 MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 HALF, WHOLE = spec(gpu=4), spec(gpu=8)
 FEW = DisruptionSettings(budgets=(BudgetRule(name="few", max_evictions=1, per=10 * MINUTE),))
 
@@ -92,3 +100,67 @@ def test_what_nothing_is_moved_for_says_so(fields, code):
     played = play(replace(state, workloads=(*state.workloads, waits)))
     assert steps(played) == []
     assert code in [r.code for p in played.pending for r in p.reasons]
+
+
+def moves(state):
+    """Simulate a cluster to which nothing comes, and give the seconds at which something is moved."""
+    return [e[1] // SECOND for e in simulation_of(state).run().log.events if e[0] == EVICT]
+
+
+SETTLING = tuple(Eviction(at=NOW, workload=f"default/w{n}", task=f"w{n}-0", cause="reschedule") for n in (0, 1))
+SERVED = tuple(
+    Eviction(at=NOW, workload="default/gone", task="gone-0", cause="reclaim", beneficiary=f"default/w{n}")
+    for n in (0, 1)
+)
+PROTECTED = {"reclaim_min_runtime": 91 * MINUTE}
+WINDOW = BudgetRule(name="night", causes=("reschedule",), max_evictions=0, schedule="0 0 * * *", duration=12 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("log", "settings", "moved"),
+    [((), {}, [0]), (SETTLING, {}, [3600]), (SERVED, {}, [3600]), ((), PROTECTED, [5400])],
+    ids=["nothing", "settle", "others were evicted for it", "minimum runtime"],
+)
+def test_the_layout_is_improved_once_a_rule_ends_that_held_back_what_would_move(log, settings, moved):
+    """And not by the first arrival after that, if there is any."""
+    often = BackgroundSettings(interval=MINUTE, objective="pack", min_gain=1e-6)
+    state = halves(rescheduler=ReschedulerSettings(background=often), **settings)
+    assert moves(replace(state, evictions=log)) == moved
+
+
+def test_the_layout_is_improved_when_the_interval_has_passed_since_something_happened():
+    """A whole node's work ends after a minute; until then no move would have left a node free."""
+    hourly = BackgroundSettings(interval=HOUR, objective="pack", min_gain=1e-6)
+    full = workload("full", tasks=2, of=HALF, queue="q", on=["n0", "n1"], age=60, running=60, expected_runtime=120)
+    state = halves(rescheduler=ReschedulerSettings(background=hourly))
+    assert moves(replace(state, workloads=(*state.workloads, full))) == [3600]
+
+
+def test_the_layout_is_looked_at_every_interval_while_work_makes_checkpoints():
+    """It makes one every ten minutes, and has just made one after 49 minutes: then nothing is lost by a move."""
+    often = BackgroundSettings(interval=7 * MINUTE, objective="pack", min_gain=1.0)
+    state = halves(rescheduler=ReschedulerSettings(background=often))
+    saving = [replace(w, checkpoint=Checkpoint(interval=10 * MINUTE)) for w in state.workloads]
+    assert moves(replace(state, workloads=tuple(saving))) == [49 * 60]
+
+
+@pytest.mark.parametrize(
+    ("settings", "moved"),
+    [({}, [0]), (PROTECTED, [5400]), ({"disruption": DisruptionSettings(budgets=(WINDOW,))}, [4 * 3600])],
+    ids=["nothing", "minimum runtime", "window of a budget"],
+)
+def test_a_node_is_emptied_once_a_rule_ends_that_kept_what_is_there(settings, moved):
+    state = halves(**settings)
+    assert moves(replace(state, nodes=(replace(state.nodes[0], drain=True), state.nodes[1]))) == moved
+
+
+@pytest.mark.parametrize(("minutes", "moved"), [(0, [0]), (31, [1800]), (91, [])])
+def test_a_new_node_is_used_once_a_rule_ends_that_held_back_what_would_move_to_it(minutes, moved):
+    """As long as it is new: it joined five minutes ago."""
+    state = halves(
+        rescheduler=ReschedulerSettings(new_nodes=NewNodeSettings(enabled=True)),
+        reclaim_min_runtime=minutes * MINUTE,
+    )
+    together = [replace(w, tasks=tuple(replace(t, node="n0") for t in w.tasks)) for w in state.workloads]
+    nodes = (state.nodes[0], replace(state.nodes[1], created_at=NOW - 5 * MINUTE))
+    assert moves(replace(state, nodes=nodes, workloads=tuple(together))) == moved

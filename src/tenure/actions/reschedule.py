@@ -11,7 +11,7 @@ from tenure.engine.serving.order import QueueOrder
 from tenure.engine.state.session import Session
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
-from tenure.rescheduler.memory import CAUSE, MoveMemory
+from tenure.rescheduler.memory import CAUSE, NEW_NODES, MoveMemory
 from tenure.shields.delay import delay
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
@@ -97,7 +97,11 @@ def _any_fits(session: Session) -> bool:
 def _new(context: Context, memory: MoveMemory, made: list[tuple[int, int]]) -> list[int]:
     now = context.session.now
     since = now - context.session.settings.rescheduler.new_nodes.within
-    return [] if memory.rests("new-nodes", now) else [n for n, at in made if at > since]
+    new = [n for n, at in made if at > since]
+    if new and memory.rests(NEW_NODES, now):  # something has happened since the last look
+        context.plan.wake_at(memory.again[NEW_NODES])
+        return []
+    return new
 
 
 def _hot(context: Context, memory: MoveMemory, read: list[int]) -> list[int]:
@@ -115,8 +119,10 @@ def _improvable(context: Context, memory: MoveMemory) -> bool:
     """
     session, every = context.session, context.session.settings.rescheduler.background.interval
     assert every is not None
-    if memory.improved is not None:
-        return memory.unfinished or session.now >= memory.improved + every
-    logged = [min(e.at, session.now) for e in session.evictions if e.cause == CAUSE and e.beneficiary is None]
-    memory.improved = max(logged, default=None)
-    return memory.improved is None or session.now >= memory.improved + every
+    if memory.improved is None:
+        logged = [min(e.at, session.now) for e in session.evictions if e.cause == CAUSE and e.beneficiary is None]
+        memory.improved = max(logged, default=None)
+    if memory.improved is None or memory.unfinished:
+        return True
+    context.plan.wake_at(memory.improved + every)  # something has happened since the last look
+    return session.now >= memory.improved + every

@@ -33,7 +33,7 @@ from tenure.model.modes import mode_of
 from tenure.model.settings import MINUTE, Settings
 from tenure.model.values.duration import format_time
 from tenure.model.workload import Phase
-from tenure.rescheduler.memory import CAUSE, UNDER_WAY, MoveMemory
+from tenure.rescheduler.memory import CAUSE, NEW_NODES, UNDER_WAY, MoveMemory
 from tenure.rescheduler.problem.external import external
 from tenure.telemetry.events import events_of
 
@@ -327,7 +327,7 @@ def _due_at(cluster: Cluster, memory: MoveMemory) -> int | None:
     settings, now = cluster.settings.rescheduler, cluster.now
     times = [now] if settings.hot_nodes.enabled or any(n.drain for n in cluster.nodes) else []
     if settings.new_nodes.enabled:
-        times.append(memory.again.get("new-nodes", now))
+        times.append(memory.again.get(NEW_NODES, now))
     if settings.background.interval is not None:
         looked = memory.improved
         times.append(now if looked is None or memory.unfinished else looked + settings.background.interval)

@@ -95,6 +95,14 @@ class TriggerExecution:
                 found.append(move)
         return found
 
+    def look_again(self, earliest: int) -> None:
+        """Look again once the first of the rules has ended that hold tasks back, and not before a time (µs).
+
+        As long as nothing else happens, what was found will not be another before that.
+        """
+        if self.movable.until is not None:
+            self.state.wake_at(max(self.movable.until, earliest))
+
     def report(
         self, keys: Sequence[str], trigger: str, answer: MoveAnswer, waves: Sequence[Wave] = (),
         made: ProblemView | None = None, worth: LayoutGain | None = None,

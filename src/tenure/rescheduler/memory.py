@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CAUSE: Cause = "reschedule"
 
+NEW_NODES: Final = "new-nodes"
+"""The trigger that uses nodes that joined lately, by which `MoveMemory.again` knows it."""
+
 UNDER_WAY: Final = "MovesUnderWay"
 """Code of the obstacle of what waits for moves that have not landed yet."""
 
@@ -100,13 +103,18 @@ class MoveMemory:
         """Note for which workloads a plan evicts."""
         self.helped.update((s.beneficiary, plan.now) for s in plan.steps if s.beneficiary and s.action in EVICTING)
 
-    def helped_lately(self, session: Session) -> set[str]:
-        """Give the workloads for which others were evicted less than `settle` ago."""
-        since = session.now - session.settings.rescheduler.settle
+    def helped_lately(self, session: Session) -> dict[str, int]:
+        """Give the workloads for which others were evicted less than `settle` ago, and until when that is so (µs)."""
+        settle = session.settings.rescheduler.settle
+        since = session.now - settle
         self.helped = {w: at for w, at in self.helped.items() if at > since}
-        logged = {e.beneficiary for e in session.evictions if e.at > since}
-        moves = {m.beneficiary for m in self.sent if m.at > since}
-        return {*self.helped, *filter(None, logged | moves)}
+        known = [*self.helped.items(), *((e.beneficiary, min(e.at, session.now)) for e in session.evictions)]
+        known += [(m.beneficiary, m.at) for m in self.sent]
+        found: dict[str, int] = {}
+        for workload, at in known:
+            if workload is not None and at > since:
+                found[workload] = max(at + settle, found.get(workload, 0))
+        return found
 
     def forget(self, session: Session) -> None:
         """Forget what is of no use any more."""

@@ -13,7 +13,7 @@ import numpy as np
 from tenure.engine.refusal import Refusal
 from tenure.engine.room.classes import TaskClass
 from tenure.engine.room.nodes import FREE_DEVICES
-from tenure.engine.state.cost import MICRO, cost
+from tenure.engine.state.cost import MICRO, cost, interval_of
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.values.duration import format_time
@@ -122,6 +122,10 @@ class MovableTasks:
                 known[task] = cost(self.session, task)
         return [known[task] for task in tasks]
 
+    def cheaper_later(self) -> bool:
+        """Whether a move may cost less later than now: what makes checkpoints loses least just after one."""
+        return any(interval_of(self.session, task.workload) for task in self.tasks(()))
+
     def _look_up(self) -> Iterator[MovableWorkload]:
         self.paid = self.state.settled()
         for key in sorted(self.session.workloads):
@@ -155,20 +159,24 @@ class MovableTasks:
         forced = () if drained is None else [t for t in workload.tasks if t.node == drained]
         surplus_only = one.surplus_only
         if one.sparing and not (forced or everybody):
-            self._note_end(asked_to_stay(self.session, workload))
+            self._note_end_of(asked_to_stay(self.session, workload))
             return ()
         for contender in contenders or (None,):
             refusal = plugins.filter(self.session, CAUSE, contender, workload, forced=forced)
-            self._note_end(refusal)
+            self._note_end_of(refusal)
             if refusal is not None and not refusal.core_only:
                 return ()
             surplus_only |= refusal is not None
         return one.beyond if surplus_only else one.free
 
-    def _note_end(self, refusal: Refusal | None) -> None:
-        until = None if refusal is None else refusal.until
-        if until is not None and until > self.session.now:
-            self.until = until if self.until is None else min(self.until, until)
+    def _note_end_of(self, refusal: Refusal | None) -> None:
+        if refusal is not None and refusal.until is not None:
+            self.note_end(refusal.until)
+
+    def note_end(self, at: int) -> None:
+        """Note that a rule ends that holds tasks back."""
+        if at > self.session.now:
+            self.until = at if self.until is None else min(self.until, at)
 
 
 def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:

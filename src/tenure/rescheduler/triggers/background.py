@@ -11,5 +11,10 @@ def act(action: TriggerExecution) -> None:
     """Make all moves that gain more than `minGain` for each unit of disruption."""
     anywhere = everywhere(action)
     action.memory.improved, action.memory.unfinished = action.session.now, False
-    least = action.settings.background.min_gain
-    improve(action, "background", objective(action.session.settings), anywhere, anywhere, least)
+    least, every = action.settings.background.min_gain, action.settings.background.interval
+    assert every is not None
+    if not improve(action, "background", objective(action.session.settings), anywhere, anywhere, least):
+        after = action.session.now + every
+        action.look_again(after)
+        if action.movable.cheaper_later():
+            action.state.wake_at(after)

@@ -31,6 +31,8 @@ def act(action: TriggerExecution, node: int) -> None:
         else:
             action.report((), "drain", answer, nodes=(node,))
             _tell(action, node, list(_singly(action, node, there)))
+    if any(t.node == node and t.active for t in action.session.on_node[node]):
+        action.look_again(action.session.now)
 
 
 def _plan(action: TriggerExecution, node: int, movable: Sequence[TaskState]) -> Planned:

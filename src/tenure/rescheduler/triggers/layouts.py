@@ -30,7 +30,10 @@ def improve(
     """
     state = action.state
     helped = action.memory.helped_lately(action.session)
-    tasks = [t for t in action.movable.tasks(()) if origins[t.node] and t.workload.key not in helped]
+    there = [t for t in action.movable.tasks(()) if origins[t.node]]
+    for until in {helped[t.workload.key] for t in there if t.workload.key in helped}:
+        action.movable.note_end(until)
+    tasks = [t for t in there if t.workload.key not in helped]
     if not tasks or not targets.any():
         return False
     worth = LayoutWorth(action.session, terms)

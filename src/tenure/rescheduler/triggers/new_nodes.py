@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenure.rescheduler.execution import SECOND, TriggerExecution
+from tenure.rescheduler.memory import NEW_NODES
 from tenure.rescheduler.problem.layout import LEVEL, objective
 from tenure.rescheduler.triggers.layouts import everywhere, improve
 
 PAUSE = 60 * SECOND
-NAME = "new-nodes"
 
 
 def act(action: TriggerExecution, new: Sequence[int]) -> None:
     """Move to the new nodes what improves the layout most for its disruption, until nothing does."""
     session, settings = action.session, action.settings
-    action.memory.again[NAME] = session.now + PAUSE
+    action.memory.again[NEW_NODES] = session.now + PAUSE
     targets = np.zeros(len(session.nodes), bool)
     targets[list(new)] = True
     background = settings.background
@@ -29,4 +29,5 @@ def act(action: TriggerExecution, new: Sequence[int]) -> None:
         terms, least = objective(session.settings), background.min_gain
     else:
         terms, least = LEVEL, 0.0
-    improve(action, NAME, terms, everywhere(action) & ~targets, targets, least, new)
+    if not improve(action, NEW_NODES, terms, everywhere(action) & ~targets, targets, least, new):
+        action.look_again(action.memory.again[NEW_NODES])
