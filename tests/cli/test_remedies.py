@@ -137,6 +137,18 @@ def test_a_max_counts_what_the_queue_holds():
     assert [s.workload for s in play(changed).steps] == ["default/w"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [("preempt", "a higher priority, or less usage"), ("consolidate", "reschedule among the actions")],
+)
+def test_of_a_search_that_gave_up_it_is_said_what_else_than_waiting_helps(cause, said):
+    """And that the bound which there is a setting for is not the one that was hit."""
+    helps = what_helps([Reason("SearchGaveUp", "", {"cause": cause, "tried": 33})], Workload(name="w"))
+    assert said in helps[0]
+    assert "to wait" in helps[-1]
+    assert "search.maxScenarios does not" in helps[-1]
+
+
 def test_waiting_until_then_lifts_what_it_names():
     """A minimum runtime and a preemption delay end when they say."""
     work = [

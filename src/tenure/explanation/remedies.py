@@ -75,6 +75,24 @@ def what_helps(reasons: Sequence[Reason], workload: Workload, lifting: Lifting |
     return tuple(dict.fromkeys(found))
 
 
+def _another_search(n: Numbers, _: Workload) -> list[str]:
+    """Say what would make fewer sets fail, and what finds what this search does not; no setting prolongs it."""
+    found = []
+    if n["cause"] == "consolidate":
+        found.append(
+            "free room to which more could move, or reschedule among the actions (scheduler.actions): once it has "
+            "waited for rescheduler.pendingFor, its moves are planned together, for which a cycle may take "
+            "rescheduler.exact.timeLimit"
+        )
+    else:
+        found.append(
+            "a higher priority, or less usage in its own queue: most sets fail because others are served before it "
+            f"with the room that {n['cause']} would free"
+        )
+    again = f"to wait: the search for victims by {n['cause']} begins anew once something that runs or waits has changed"
+    return [*found, f"{again}; a higher search.maxScenarios does not prolong it"]
+
+
 def _less_in_queue(n: Numbers, _: Workload) -> list[str]:
     resource, queue, needed = n["resource"], n["queue"], n["allocated"] + n["asked"]
     if n["asked"] > n["max"]:
@@ -315,9 +333,7 @@ _HELP: dict[str, Callable[[Numbers, Workload], list[str]]] = {
     "NeverPreempts": lambda _, __: ["a preemptionPolicy other than Never, of its own or of its priority class"],
     "AwaitsNodes": _nodes_to_come,
     "OthersFirst": _its_turn,
-    "SearchGaveUp": lambda n, _: [
-        f"to wait: the search for victims by {n['cause']} begins anew once something that runs or waits has changed"
-    ],
+    "SearchGaveUp": _another_search,
     "SearchExhausted": lambda _, __: ["the next cycle, or a higher search.maxScenarios"],
     "NoMoveHelps": lambda n, _: ["another node" + ", or fewer pods that must not move" * bool(n["held"])],
     "Gated": lambda _, __: ["the removal of the scheduling gates of its tasks"],
