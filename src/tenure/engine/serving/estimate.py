@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tenure.engine.serving.allocation import AllocationPass
 from tenure.engine.serving.backfill import Backfill, ExpectedReleases
-from tenure.engine.serving.nominations import serve_nominations
+from tenure.engine.serving.nominations import BeatableNominations, serve_nominations
 from tenure.engine.serving.order import QueueOrder, QueueShares, skip_none
 from tenure.engine.serving.placement import Placer
 from tenure.engine.serving.survival import likely_end, likely_runtime
@@ -197,24 +197,40 @@ def _terminates(task: TaskState) -> bool:
 
 
 class EstimatePass(AllocationPass):
-    """The pass at one time of a future: it is over as soon as no step of any shape can find a place."""
+    """The pass at one time of a future: it is over as soon as no step of any shape can find a place.
+
+    As in the cycle, what is promised may be beaten by those that rank ahead; as long as some is, all are tried.
+    """
 
     def __init__(self, future: Future) -> None:
         session = future.session
         super().__init__(session, future.placer)
         self.future = future
-        if session.settings.backfill == "easy":
-            self.backfill = Backfill(session, future.endings, future.placer)
         self._open: dict[Shape | None, float] = {}
-        for workload in session.waiting.all():
-            self._note_open(workload)
+        self._rivals: BeatableNominations | None = None
+        self._note_all()
 
     def run(self) -> None:
         """Serve workloads until none can be served any more."""
-        if all(shape is not None and shape.exceeds(self.session.most_room()) for shape in self._open):
+        session, promised = self.session, bool(self.session.nominated)
+        if not promised and all(shape is not None and shape.exceeds(session.most_room()) for shape in self._open):
             return
-        self.order = QueueOrder(self.session, self.future.fairness.now(), self._known_to_fail)
+        self.shares = self.future.fairness.now()
+        if promised and self._open:
+            rivals = BeatableNominations(session, self.placer, self.shares)
+            self._rivals = rivals if rivals.workloads else None
+        self._begin()
         super().run()
+
+    def _begin(self) -> None:
+        """Begin with the first of all."""
+        if self.session.settings.backfill == "easy":
+            self.backfill = Backfill(self.session, self.future.endings, self.placer)
+        self.order = QueueOrder(self.session, self.shares, self._known_to_fail)
+
+    def _note_all(self) -> None:
+        for workload in self.session.waiting.all():
+            self._note_open(workload)
 
     def _note_open(self, workload: WorkloadState) -> None:
         """Note the shape of a step that may find a place, with the earliest end of one that has it."""
@@ -228,12 +244,36 @@ class EstimatePass(AllocationPass):
         self.future.note_placed(workload, step.tasks)
         if workload.entry is not None:
             self._note_open(workload)
+        if self._rivals is not None:
+            self._rivals.note_placed()
+
+    def _infeasible(self, workload: WorkloadState, step: Demand) -> bool:
+        return self._rivals is None and super()._infeasible(workload, step)
 
     def _refused(self, workload: WorkloadState, step: Demand) -> None:
+        if self._rivals is not None and self._beat(self._rivals, workload, step):
+            return
         super()._refused(workload, step)
+        if self._rivals is not None:
+            return
         if step.shape in self._open and self._is_closed(step.shape):
             del self._open[step.shape]
         self.over = not self._open
+
+    def _beat(self, rivals: BeatableNominations, workload: WorkloadState, step: Demand) -> bool:
+        """Serve one that does not fit with room promised to others behind it, and begin anew with these."""
+        first = self.backfill is None or not self.backfill.blocked or self.backfill.blocked[0] is workload
+        lost = rivals.beaten_by(workload, step) if first else []
+        if not lost:
+            return False
+        self._placed(workload, step)
+        for task in lost:
+            self.session.refresh(task.workload)
+        if not rivals.workloads:
+            self._rivals = None
+            self._note_all()
+        self._begin()
+        return True
 
     def _is_closed(self, shape: Shape | None) -> bool:
         """Whether no step of a shape finds a place any more, nor, with a reservation, beside it."""
