@@ -32,9 +32,7 @@ def reschedule(context: Context) -> None:
     if settings.new_nodes.enabled or settings.background.interval is not None:
         memory.note_helped(context.plan)
     waiting: list[WorkloadState] = []
-    by_clock = settings.background.interval is not None or session.settings.fairness.history is not None
-    others = draining or (settings.new_nodes.enabled and made) or (settings.hot_nodes.enabled and read)
-    by_room = not (by_clock or others)
+    by_room = session.settings.fairness.history is None
     if anything_waits(session.waiting):
         if session.now >= memory.look_at:
             waiting = _overdue(context, memory, by_room=by_room)
