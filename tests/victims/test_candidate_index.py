@@ -17,6 +17,7 @@ from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import ReclaimEligibility
+from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search.search_scope import SearchScope
 from tenure.victims.search.usable import UsablePieces
 
@@ -25,7 +26,7 @@ def all_of(session):
     """All that may be taken, leaf by leaf."""
     holdings = PreemptibleUsage(session)
     holdings.catch_up()
-    memo = leaf_memo(session, holdings)
+    memo = leaf_memo(session, holdings, piece_memo(session))
     return VictimCandidates([memo(leaf) for leaf in sorted(holdings.leaves)])
 
 
@@ -75,14 +76,16 @@ def test_what_scenarios_share_of_a_leaf_is_what_a_gatherer_finds_there():
     used = []
     for seed in range(40):
         session = session_of(contended(seed))
-        holdings, plugins = PreemptibleUsage(session), EvictionPlugins([]).without_times()
-        memo = leaf_memo(session, holdings)
+        holdings, pieces, plugins = PreemptibleUsage(session), piece_memo(session), EvictionPlugins([]).without_times()
+        memo = leaf_memo(session, holdings, pieces)
 
-        def compare(session=session, holdings=holdings, plugins=plugins, memo=memo):
+        def compare(session=session, holdings=holdings, pieces=pieces, plugins=plugins, memo=memo):
             shares = Fairness(session).now()
             for contender in session.waiting.all():
                 rules = ReclaimEligibility(session, shares, contender)
-                alone, sharing = (CandidateGatherer(session, plugins, holdings, detailed=False) for _ in "ab")
+                alone, sharing = (
+                    CandidateGatherer(session, plugins, holdings, detailed=False, known=pieces) for _ in "ab"
+                )
                 sharing.whole = lambda leaf: used.append(leaf) or memo(leaf)
                 found, shared = (g.gather(rules).candidate_leaves for g in (alone, sharing))
                 assert list(map(said, found)) == list(map(said, shared))

@@ -1,19 +1,24 @@
-"""What a leaf lets go, once something of it is a candidate no more."""
+"""Pieces that are kept are those that would be made now, whatever was evicted, came back or was undone in between."""
 
 from __future__ import annotations
+
+from operator import attrgetter
 
 import numpy as np
 import pytest
 
+from tenure.engine.memo import Memo, StaleMemoError
 from tenure.engine.snapshot import session_of
+from tenure.engine.state.evictions import evict
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
-from tenure.victims.rules.pieces import pieces_of
+from tenure.victims.rules.pieces import Piece, piece_memo, pieces_of
 
 GPU = "nvidia.com/gpu"
+CONTENT = attrgetter(*Piece.__slots__)
 
 
 @pytest.fixture
@@ -34,6 +39,44 @@ def session():
     )
     nodes, queues = (Node(name="n", allocatable={GPU: 4}),), (Queue(name="q"),)
     return session_of(Cluster(now=9_000_000, nodes=nodes, queues=queues, workloads=workloads))
+
+
+def of(session, memo, name):
+    """The pieces of a workload that the memo gives, with those that would be made now."""
+    workload = session.workloads[f"default/{name}"]
+    return memo((workload, True, False)), pieces_of(session, workload, frozenset(), core=True)
+
+
+def test_pieces_are_the_same_objects_until_their_queue_changes(monkeypatch, session):
+    monkeypatch.setattr(Memo, "checked", False)
+    memo = piece_memo(session)
+    before, _ = of(session, memo, "gang")
+    assert of(session, memo, "gang")[0] is before
+    with session.scenario():
+        evict(session, session.workloads["default/gang"].tasks[2])
+        kept, made = of(session, memo, "gang")
+        assert [CONTENT(p) for p in kept] == [CONTENT(p) for p in made]
+        assert len(kept) < len(before)
+    kept, made = of(session, memo, "gang")
+    assert [CONTENT(p) for p in kept] == [CONTENT(p) for p in made] == [CONTENT(p) for p in before]
+
+
+def test_another_start_makes_other_pieces(monkeypatch, session):
+    monkeypatch.setattr(Memo, "checked", False)
+    memo = piece_memo(session)
+    (before,), _ = of(session, memo, "alone")
+    with session.scenario():
+        session.journal.set(session.workloads["default/alone"], "started_at", None)
+        (after,), (made,) = of(session, memo, "alone")
+        assert CONTENT(after) == CONTENT(made) != CONTENT(before)
+
+
+def test_what_changes_behind_the_back_of_the_queue_is_an_error(session):
+    memo = piece_memo(session)
+    of(session, memo, "alone")
+    session.workloads["default/alone"].tasks[0].node = -1
+    with pytest.raises(StaleMemoError):
+        of(session, memo, "alone")
 
 
 def test_what_a_leaf_frees_is_without_what_was_dropped(session):

@@ -22,6 +22,7 @@ from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
 from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search.trials import SearchBudget
 
 
@@ -68,7 +69,8 @@ class Context:
             budget = SearchBudget(self.session.settings.search.max_scenarios)
             self.evictions = EvictionState(
                 self.session, self.placer, self.fairness, self.endings, self.plan, self.cycle, self.plugins,
-                self.paid, budget, self.memory, self.detailed, self._only_waits(), self.no_effect_passes,
+                self.paid, budget, self.memory, piece_memo(self.session), self.detailed, self._only_waits(),
+                self.no_effect_passes,
             )  # fmt: skip
             self.aftermath = self.evictions.aftermath = Aftermath(self.evictions, self.causes())
         return self.evictions

@@ -168,7 +168,7 @@ class SearchesAhead:
     @cached_property
     def _leaves(self) -> LeafMemo:
         """What may be taken of each leaf, which all searches here share."""
-        return leaf_memo(self.state.session, self._memory.holdings)
+        return leaf_memo(self.state.session, self._memory.holdings, self.state.pieces)
 
     def _thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from heapq import merge
 from itertools import takewhile
-from operator import attrgetter
 
 import numpy as np
 
@@ -22,28 +21,26 @@ from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.candidates.leaf_candidates import LeafCandidates, PricedPieces
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece, pieces_of, singles_of
+from tenure.victims.rules.pieces import Piece, PieceMemo, alike_in_content, piece_memo, pieces_of, singles_of
 
 Alike = tuple[Cause, int, int, bool]
 """Cause, and of the contender what decides what of a leaf is open."""
-
-_content = attrgetter(*Piece.__slots__)
 
 LeafMemo = Memo[int, LeafCandidates]
 """By leaf, the candidates for those who may take from it whatever is preemptible."""
 
 
-def leaf_memo(session: Session, holdings: PreemptibleUsage) -> LeafMemo:
+def leaf_memo(session: Session, holdings: PreemptibleUsage, known: PieceMemo) -> LeafMemo:
     """Give a memo of all that is preemptible in a leaf; what is asked in one scenario after the other shares it."""
 
     def work_out(leaf: int) -> LeafCandidates:
         holdings.catch_up()
         running = (w for w in holdings.workloads(leaf) if w.occupied())
-        pieces = [piece for workload in running for piece in pieces_of(session, workload, core=True)]
+        pieces = [piece for workload in running for piece in known((workload, True, False))]
         return LeafCandidates(leaf, session.queues.queues[leaf].priority, pieces)
 
     def same(one: LeafCandidates, other: LeafCandidates) -> bool:
-        return list(map(_content, one.all())) == list(map(_content, other.all()))
+        return alike_in_content(list(one.all()), list(other.all()))
 
     return Memo(work_out, lambda leaf: session.queues.versions[leaf], same)
 
@@ -160,9 +157,11 @@ class CandidateGatherer:
         *,
         paid: frozenset[TaskState] = frozenset(),
         detailed: bool = True,
+        known: PieceMemo | None = None,
     ) -> None:
         self.session = session
         self.plugins = plugins
+        self.known = piece_memo(session) if known is None else known
         self.whole: LeafMemo | None = None
         self.fresh = fresh
         self.paid = paid
@@ -325,7 +324,9 @@ class CandidateGatherer:
     def _pieces_of(self, victim: WorkloadState, *, core: bool, singly: bool) -> list[Piece]:
         """Give the pieces of a workload, or its tasks one by one."""
         found = self._pieces.get((victim, core))
-        if found is None:
+        if found is None and victim not in self._of_this_cycle:
+            found = self._pieces[victim, core] = self.known((victim, core, singly))
+        elif found is None:
             make = singles_of if singly else pieces_of
             found = self._pieces[victim, core] = make(self.session, victim, self.fresh, core=core, paid=self.paid)
         return found

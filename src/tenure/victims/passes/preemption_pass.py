@@ -115,7 +115,7 @@ class PreemptionPass:
         fresh, detailed = state.fresh(), state.detailed
         holdings, paid = state.memory.holdings, state.settled()
         gatherer = CandidateGatherer(
-            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
         )
         gatherer.whole = state.leaves
         return gatherer

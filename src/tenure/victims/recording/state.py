@@ -24,7 +24,7 @@ from tenure.victims.candidates.gatherer import LeafMemo
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import Consequences
-from tenure.victims.rules.pieces import core_of
+from tenure.victims.rules.pieces import PieceMemo, core_of
 from tenure.victims.search.trials import SearchBudget
 
 MOST_REFUSED = 200
@@ -90,8 +90,8 @@ class EvictionState:
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
     cycle. ``reasons`` has by reason of an eviction what makes it of the cost (weighted resource-seconds) of all that
-    give it. ``memory`` outlives the cycle as well, but not ``leaves``, which only scenarios of what follows
-    have. ``aftermath`` judges what follows from a set.
+    give it. ``memory`` outlives the cycle as well, ``pieces`` do not, nor do ``leaves``, which only scenarios of what
+    follows have. ``aftermath`` judges what follows from a set.
     ``detailed``: the reasons why nothing was evicted for a pending workload are read, or, if there is such a workload,
     those of what it is ``about``. ``in_order`` gives all that wait in the order in which they would be served.
     """
@@ -106,6 +106,7 @@ class EvictionState:
     paid: frozenset[TaskState]
     budget: SearchBudget
     memory: VictimMemory
+    pieces: PieceMemo
     detailed: bool = True
     about: WorkloadState | None = None
     memories: dict[Cause, NoEffectPass] = field(default_factory=dict)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from operator import add
+from operator import add, attrgetter
 
+from tenure.engine.memo import Memo
 from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.state.queues import Amount, add_at
 from tenure.engine.state.session import Session
@@ -66,6 +67,30 @@ class Piece:
         return self.rank[-4:]
 
 
+PieceMemo = Memo[tuple[WorkloadState, bool, bool], list[Piece]]
+"""Pieces by workload, whether with its core, and whether of single tasks: `singles_of` and not `pieces_of`."""
+
+_content = attrgetter(*Piece.__slots__)
+
+
+def alike_in_content(some: Sequence[Piece], others: Sequence[Piece]) -> bool:
+    """Whether pieces say the same, one by one."""
+    return list(map(_content, some)) == list(map(_content, others))
+
+
+def piece_memo(session: Session) -> PieceMemo:
+    """Give a memo of the pieces of workloads of which the present cycle placed nothing."""
+
+    def work_out(key: tuple[WorkloadState, bool, bool]) -> list[Piece]:
+        workload, core, singly = key
+        return (singles_of if singly else pieces_of)(session, workload, frozenset(), core=core)
+
+    def version(key: tuple[WorkloadState, bool, bool]) -> object:
+        return session.queues.versions[key[0].leaf], key[0].started_at, key[0].saved_at
+
+    return Memo(work_out, version, alike_in_content)
+
+
 def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
     """Give the amount that tasks hold where they are bound or nominated, by row."""
     amount: Amount = (0,) * len(session.queues.resources)
@@ -81,7 +106,7 @@ def held(session: Session, tasks: Sequence[TaskState]) -> Amount:
 def pieces_of(
     session: Session,
     workload: WorkloadState,
-    fresh: frozenset[TaskState] = frozenset(),
+    fresh: frozenset[TaskState],
     *,
     core: bool,
     paid: frozenset[TaskState] = frozenset(),
