@@ -10,7 +10,7 @@ LARGE_CLASSES = 40
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 8908
+DECIDING = 8964
 """Lines of the rooms that choose who has to go."""
 
 

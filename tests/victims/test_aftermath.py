@@ -20,7 +20,7 @@ from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plans.plan_json import plan_json
 from tenure.victims.aftermath.aftermath import Aftermath
-from tenure.victims.dry_run.outcome import AcceptedSet
+from tenure.victims.dry_run.outcome import AcceptedSet, to_the_end
 
 
 def a_victim_that_would_preempt(*others, **settings):
@@ -140,7 +140,7 @@ def judged(seeds):
             for dry_runs, _, rules, pieces, _ in contenders(state, cause, session):
                 dry_runs.consequences = aftermath
                 for piece in pieces:
-                    found = [dry_runs.play(rules, [piece], follows=asked) for asked in (True, False)]
+                    found = [dry_runs.play(rules, [piece], enough=enough) for enough in (to_the_end, None)]
                     assert len({isinstance(f, AcceptedSet) for f in found}) == 1
                     if isinstance(found[0], AcceptedSet):
                         yield dry_runs, rules, found

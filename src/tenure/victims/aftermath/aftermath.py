@@ -40,7 +40,7 @@ from tenure.victims.aftermath.asked import (
 )
 from tenure.victims.aftermath.follow_ups import FollowUpSearch
 from tenure.victims.aftermath.next_cycles import CyclesAhead, NextCycles
-from tenure.victims.dry_run.outcome import AcceptedSet, FollowUp
+from tenure.victims.dry_run.outcome import AcceptedSet, Enough, FollowUp
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
@@ -81,12 +81,12 @@ class Aftermath:
         result: AcceptedSet,
         shares: CurrentShares,
         *,
-        follows: bool = False,
+        enough: Enough | None = None,
         accepted: bool = False,
     ) -> Refusal | None:
         """Refuse a set that was carried out on the session, unless it was ``accepted`` before.
 
-        With ``follows``, it is noted in ``result`` what follows from it.
+        With ``enough``, it is noted in ``result`` what follows from it, until that is enough.
         """
         causes, victims = self.asked.enabled(cause), result.victims
         got = [t for t in result.placed if t.workload is contender]
@@ -99,7 +99,7 @@ class Aftermath:
             or any(self.asked.may_be_helped(victims, causes, shares))
             or (at_risk and any(rivals()))
         )
-        if not result.may_follow or not (at_risk or follows):
+        if not result.may_follow or (not at_risk and enough is None):
             return None
         with self.ahead.look():
             self.ahead.plugins.budgets.foresee(self.session, cause, contender, result.evicted)
@@ -109,9 +109,9 @@ class Aftermath:
                 taker = self._taker(contender, rivals())
                 if taker is None and len(growing) > 1:  # one alone is a rival like any other
                     taker = self._taker_growing(contender, growing)
-            if taker is None and follows:
+            if taker is None and enough is not None:
                 helped = self.asked.may_be_helped(victims, causes, shares)
-                result.follow_ups = self.follow_ups.of(helped)
+                result.follow_ups, result.all_known = self.follow_ups.of(helped, enough)
                 if at_risk and not (accepted or self.last):
                     then = (self._taker_after(each, contender, rivals) for each in self.follow_ups.sets)
                     taker = next(filter(None, then), None)
@@ -197,7 +197,7 @@ class Aftermath:
                     serve(session, self.state.placer, shares, first, victims, endings=self.state.endings)
             placed = [t for v in victims for t in v.tasks if t.nominated >= 0 or t.fresh]
             self.ahead.endings = self.ahead.endings.after(settle(self.state, tasks, placed))
-            return self.follow_ups.of(self.asked.may_be_helped(victims, causes, shares))
+            return self.follow_ups.of(self.asked.may_be_helped(victims, causes, shares))[0]
 
     def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
         """Give what follows from a finished plan, whose evictions are made on the session, and who would lose by it.

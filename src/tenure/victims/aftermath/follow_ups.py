@@ -8,7 +8,7 @@ from itertools import islice
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import MOST_ASKED, MOST_STEPS, Asked, AskedWorkloads, asks_for_more
-from tenure.victims.dry_run.outcome import FollowUp
+from tenure.victims.dry_run.outcome import Enough, FollowUp, to_the_end
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 MOST_HELPED = 16
@@ -27,11 +27,13 @@ class FollowUpSearch:
         self.asked = asked
         self.fairness = searches.state.fairness
         self.sets: list[SearchResult] = []
+        self._helped: set[int] = set()
 
-    def of(self, helped: Iterable[Asked]) -> tuple[FollowUp, ...]:
-        """Give what would be done for each victim by the first cause that finds something.
+    def of(self, helped: Iterable[Asked], enough: Enough = to_the_end) -> tuple[tuple[FollowUp, ...], bool]:
+        """Give what would be done for each victim by the first cause that finds something, and whether that is all.
 
-        Of those that stand alike none is helped if one is not.
+        Of those that stand alike none is helped if one is not. It is not all where what was found is ``enough``; so
+        that this is known soon, victims of leaves that were helped before come first.
         """
         by_victim: dict[WorkloadState, list[Asked]] = {}
         for asked in helped:
@@ -40,6 +42,8 @@ class FollowUpSearch:
         found: dict[WorkloadState, list[FollowUp]] = {}
         # what is free goes to the first of those that stand alike, in the order of its leaf
         order = sorted(by_victim, key=lambda v: (v.leaf, *(v.entry or ())[:-1]))
+        if len(order) <= MOST_HELPED:
+            order.sort(key=lambda v: v.leaf not in self._helped)
         budget, self.sets = SearchBudget(MOST_HELPED), []
         for victim in order:
             if alike(victim) in in_vain:
@@ -52,7 +56,10 @@ class FollowUpSearch:
                 continue
             found[victim] = [follow_up(*first), *self._as_it_grows(*first)]
             self.sets.append(first[1])
-        return tuple(f for victim in by_victim for f in found.get(victim, ()))
+            self._helped.add(victim.leaf)
+            if enough([follow_up for each in found.values() for follow_up in each]):
+                return tuple(f for victim in by_victim for f in found.get(victim, ())), False
+        return tuple(f for victim in by_victim for f in found.get(victim, ())), True
 
     def _as_it_grows(self, asked: Asked, first: SearchResult) -> list[FollowUp]:
         """Give what would be done for further steps of a victim once what was found for its first has come true."""

@@ -34,9 +34,11 @@ from tenure.victims.dry_run.outcome import (
     TAKES_BACK,
     AcceptedSet,
     Consequences,
+    Enough,
     FollowUp,
     gone_for_now,
     is_back,
+    to_the_end,
 )
 from tenure.victims.rules.causes import CauseRules, Taken, in_stages, takes_back
 from tenure.victims.rules.pieces import Piece
@@ -89,10 +91,10 @@ class DryRuns:
         pieces: Sequence[Piece],
         *,
         keep: bool = False,
-        follows: bool = False,
+        enough: Enough | None = None,
         brief: bool = False,
     ) -> AcceptedSet | Refusal:
-        """Play a set through for the contender of ``rules``; with ``follows`` it is asked what follows from it.
+        """Play a set through for the contender of ``rules``; with ``enough`` it is asked what follows from it.
 
         With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         ``brief``: of those that get the room before the contender only the first victim is asked for.
@@ -113,7 +115,7 @@ class DryRuns:
                 result = play.run(start)
                 back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
                 if not back:
-                    return self._verdict(rules, result, scenario, keep=keep, follows=follows)
+                    return self._verdict(rules, result, scenario, keep=keep, enough=enough)
             staying |= back
 
     def _may_pack(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
@@ -132,12 +134,12 @@ class DryRuns:
         scenario: Scenario,
         *,
         keep: bool,
-        follows: bool,
+        enough: Enough | None,
     ) -> AcceptedSet | Refusal:
         """Judge what a set leads to; what it does is kept, or remembered."""
         contender = rules.contender
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
-            result = self.consequences.judge(contender, rules.cause, result, self.shares, follows=follows) or result
+            result = self.consequences.judge(contender, rules.cause, result, self.shares, enough=enough) or result
         if isinstance(result, AcceptedSet):
             if not result.may_follow:
                 result.follow_ups = ()
@@ -150,12 +152,14 @@ class DryRuns:
 
     def follow_ups(self, rules: CauseRules, played: AcceptedSet) -> Sequence[FollowUp]:
         """Give what follows from a set that pays, which was played through on the state that is still there."""
-        if played.follow_ups is None and played.may_follow:
+        if (played.follow_ups is None or not played.all_known) and played.may_follow:
             assert self.consequences is not None
             assert played.undone is not None
             with self.session.scenario():
                 self.session.repeat(played.undone)
-                self.consequences.judge(rules.contender, rules.cause, played, self.shares, follows=True, accepted=True)
+                self.consequences.judge(
+                    rules.contender, rules.cause, played, self.shares, enough=to_the_end, accepted=True
+                )
         return played.follow_ups or ()
 
     def carry_out(self, contender: WorkloadState, played: AcceptedSet) -> None:

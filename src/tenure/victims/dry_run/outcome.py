@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -29,6 +29,15 @@ class FollowUp(NamedTuple):
     growth: int
 
 
+Enough = Callable[[Sequence[FollowUp]], bool]
+"""Whether it need not be known what else follows from a set, beside these follow-ups."""
+
+
+def to_the_end(_: Sequence[FollowUp]) -> bool:
+    """Ask for all that follows."""
+    return False
+
+
 class Consequences(Protocol):
     """The judgement of what all enabled causes would do once a set has gone."""
 
@@ -39,12 +48,12 @@ class Consequences(Protocol):
         result: AcceptedSet,
         shares: CurrentShares,
         *,
-        follows: bool = False,
+        enough: Enough | None = None,
         accepted: bool = False,
     ) -> Refusal | None:
         """Refuse a set that is carried out on the session, unless it was ``accepted`` before.
 
-        With ``follows``, note in ``result`` what follows from it.
+        With ``enough``, note in ``result`` what follows from it, until that is enough.
         """
 
 
@@ -54,7 +63,7 @@ class AcceptedSet:
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
     session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims, None where
-    this was not asked. ``may_follow``: there could be some.
+    this was not asked; ``all_known``: there are no others. ``may_follow``: there could be some.
     """
 
     pieces: list[Piece]
@@ -64,6 +73,7 @@ class AcceptedSet:
     withdrawn: list[TaskState] = field(default_factory=list)
     undone: Undone | None = None
     follow_ups: tuple[FollowUp, ...] | None = None
+    all_known: bool = True
     may_follow: bool = False
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount
 from tenure.model.settings import Settings
-from tenure.victims.dry_run.outcome import LANDLESS, AcceptedSet
+from tenure.victims.dry_run.outcome import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.rules.set_order import Key, Usage, consistent, key_of, lowest_of, usage
 from tenure.victims.search.search_scope import SearchScope
@@ -123,7 +124,8 @@ class ExactSets:
                 continue
             if not self.budget.spend():
                 return best
-            if not self._pays(subset):
+            enough = to_the_end if best is None else partial(self._is_no_better, self._key(best), subset)
+            if not self._pays(subset, enough):
                 continue
             better = self._lower_inside(subset)
             if better is not None:
@@ -171,9 +173,13 @@ class ExactSets:
         self.trials.found.cut = over and best is None
         return over
 
-    def _pays(self, subset: list[Piece]) -> bool:
+    def _is_no_better(self, best: Key, subset: list[Piece], follow_ups: Sequence[FollowUp]) -> bool:
+        """Whether a set from which at least so much follows does not come before the best one."""
+        return self.subsets.key(subset, None, [f.cost for f in follow_ups]) >= best
+
+    def _pays(self, subset: list[Piece], enough: Enough) -> bool:
         known = self.trials.known(subset)
-        verdict = self.trials.play(subset, follows=True)
+        verdict = self.trials.play(subset, enough=enough)
         if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
             self._note_barred(subset, verdict)
         return isinstance(verdict, AcceptedSet)

@@ -11,7 +11,7 @@ from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet
+from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet, Enough
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.returning_victims import ReturningVictims
@@ -87,12 +87,12 @@ class SetTrials:
         self._without_effect = 0
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
 
-    def play(self, pieces: list[Piece], *, last: bool = False, follows: bool = False) -> AcceptedSet | Refusal:
+    def play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
         """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays.
 
-        ``follows``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
+        ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
         """
-        brief = follows and not last and not self.many
+        brief = enough is not None and not last and not self.many
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -101,7 +101,7 @@ class SetTrials:
             last = last and self.prepare is not None
             if last and self.prepare is not None:
                 self.prepare(pieces)
-            verdict = self.dry_runs.play(self.rules, pieces, keep=last, follows=follows, brief=brief)
+            verdict = self.dry_runs.play(self.rules, pieces, keep=last, enough=enough, brief=brief)
             if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
                 self.found.played = verdict
             if isinstance(verdict, Refusal):
@@ -134,10 +134,12 @@ class SetTrials:
         return verdict
 
     def follows(self, pieces: Sequence[Piece]) -> list[int]:
-        """Give the costs of the follow-ups of a set that pays."""
+        """Give the costs of the follow-ups of a set that pays, as far as they had to be known."""
         verdict = self._verdicts.get(frozenset(pieces))
-        follow_ups = self.dry_runs.follow_ups(self.rules, verdict) if isinstance(verdict, AcceptedSet) else ()
-        return [f.cost for f in follow_ups]
+        if not isinstance(verdict, AcceptedSet):
+            return []
+        known = verdict.follow_ups
+        return [f.cost for f in (self.dry_runs.follow_ups(self.rules, verdict) if known is None else known)]
 
     def returns(self, piece: Piece) -> bool:
         """Whether it had its place back in a set that was tried, or would return as another did."""

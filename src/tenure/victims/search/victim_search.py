@@ -16,7 +16,7 @@ from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, to_the_end
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.exact import MOST_AROUND, ExactSets
@@ -152,7 +152,7 @@ class VictimSearch:
             return None
         if not budget.spend():
             return None
-        verdict = self.trials.play([piece], last=True, follows=True)
+        verdict = self.trials.play([piece], last=True, enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
