@@ -46,7 +46,8 @@ def spread(client, name):
         wait_until(lambda: len(nodes_of(client, name)) == 2, f"{name} does not land", 60)
         if len(set(nodes_of(client, name))) == 2:
             return
-        client.delete(f"{SETS}/{name}", {"propagationPolicy": "Foreground"})
+        for path in (f"{SETS}/{name}", *(f"{PODS}/{p['metadata']['name']}" for p in pods_of(client, name))):
+            client.delete(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
         wait_until(lambda: not pods_of(client, name) and not client.exists(f"{SETS}/{name}"), f"{name} does not go", 60)
     raise AssertionError(f"{name} is not spread")
 
