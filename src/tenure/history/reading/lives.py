@@ -34,9 +34,7 @@ class Lives:
         if record.kind == "submitted" or key not in self.newest:
             asked: dict[str, int] = record.payload.get("ask") or {}
             alike = self.asks.setdefault(tuple(asked.items()), asked)
-            if key in self.newest:
-                self.before.append((key, self.newest[key]))
-            self.newest[key] = LifeLine(record.queue or "", record.at, asked=alike)
+            self._begin(key, LifeLine(record.queue or "", record.at, asked=alike))
         life = self.newest[key]
         if record.kind == "started" and life.started is None and not record.payload.get("again"):
             life.started = record.at
@@ -52,10 +50,14 @@ class Lives:
         found = Lives()
         for key, life in self.of_all():
             if life.submitted <= at:
-                if key in found.newest:
-                    found.before.append((key, found.newest[key]))
-                found.newest[key] = life.as_of(at)
+                found._begin(key, life.as_of(at))
         return found
+
+    def _begin(self, key: str, life: LifeLine) -> None:
+        """Take a life as the newest of a name."""
+        if key in self.newest:
+            self.before.append((key, self.newest[key]))
+        self.newest[key] = life
 
 
 def lives_around(

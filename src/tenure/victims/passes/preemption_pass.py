@@ -301,7 +301,7 @@ class PreemptionPass:
     def _give_up(self, rules: CauseRules, search: VictimSearch) -> None:
         """Remember that a search found nothing, and say why where the reasons are read.
 
-        Then contenders that the bounds exclude are searched for as well.
+        Then candidates of all leaves are gathered: the search was given those alone that the bounds leave.
         """
         candidates = search.candidates
         if self.detailed:
