@@ -248,7 +248,11 @@ class _Settling:
         session, state = self.session, self.state
         cost = sum(self.price[t][0] for t in tasks) / MICRO
         whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
-        text = f"{workload.key} gives way{whose} ({group.cause}): {why}; the eviction costs {weighted_hours(cost)}"
+
+        def reason(cost: float) -> str:
+            return f"{workload.key} gives way{whose} ({group.cause}): {why}; the eviction costs {weighted_hours(cost)}"
+
+        text = state.reason(reason, cost)
         for task in tasks:
             expire(session, task)
             state.plan.steps.append(self._evicted(group, task, text))
