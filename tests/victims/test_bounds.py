@@ -6,6 +6,7 @@ from itertools import combinations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.builders import cluster, node, queue, spec, workload
 from tests.effort import tries
 from tests.properties.contention import contended, with_terms
 
@@ -102,6 +103,22 @@ def test_the_bounds_are_no_formality():
         if pieces
     ]
     assert 5 <= sum(told) <= len(told) - 5
+
+
+def test_no_move_helps_one_whom_a_maximum_keeps_out_though_there_is_room_on_the_nodes():
+    """Moves change nothing of what its queue holds, and to search for some took most of a small cluster's plan."""
+    state = cluster(
+        [node("a", gpu=4), node("b", gpu=4)],
+        [
+            workload("runs", of=spec(gpu=2), on="a", queue="small", running=60),
+            workload("other", of=spec(gpu=2), on="b", queue="large", running=60),
+            workload("waits", of=spec(gpu=2), queue="small"),
+        ],
+        [queue("small", max={"gpu": 3}), queue("large")],
+    )
+    for _, contender, _, _, bounds in contenders(state, "consolidate"):
+        assert contender.key.endswith("waits")
+        assert bounds.infeasible(contender, contender.step)
 
 
 @example(58, "reclaim")  # it is not preemptible, and beyond what is guaranteed

@@ -44,13 +44,13 @@ class VictimBounds:
         )
 
     def infeasible(self, contender: WorkloadState, step: Demand) -> bool:
-        """Whether no set of victims at all could help, and there is no room as it is."""
+        """Whether no set of victims at all could help, and there is no room as it is, or the queue has none."""
         self.holdings.catch_up()
+        if self._held_back(contender, step):
+            return True
         known_to_fail = step.shape and step.shape.failed == self.session.epoch and step.tasks[0].terms is None
         if not known_to_fail and all(part.count >= part.needed for part in self._needs.of(step).parts):
             return False
-        if self._held_back(contender, step):
-            return True
         if self.cause == "reclaim":
             return self._cannot_reclaim(contender, step)
         may_go = self.holdings.movable if self.cause == "consolidate" else self._below(contender)
