@@ -1,6 +1,6 @@
 """Hostile inputs over all commands and formats: each is answered in words, in bounds, and leaves no ruin.
 
-Seven hundred in each run; ``python -m tests.cli.hostile 100000`` makes as many by hand.
+A thousand in each run; ``python -m tests.cli.hostile 100000`` makes as many by hand.
 """
 
 import shutil
@@ -15,7 +15,7 @@ EACH = 80
 SELDOM = {"queues", "replay", "story"}
 """Commands that need a cluster, or a record that is there by chance."""
 
-SEEDS = range(0, 720, EACH)
+SEEDS = range(0, 1040, EACH)
 
 
 @pytest.fixture(scope="module")
