@@ -124,6 +124,14 @@ def test_what_becomes_of_the_jobs(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+def test_an_empty_line_before_all_others_is_none(tmp_path, name):
+    path, options = SAMPLES[name].write(tmp_path)
+    jobs = read_trace(path, **options).jobs
+    path.write_bytes(b"\n" + path.read_bytes())
+    assert read_trace(path, **options).jobs == jobs
+
+
+@pytest.mark.parametrize("name", SAMPLES)
 def test_what_is_no_job_is_counted_and_what_still_ran_is_told(tmp_path, name):
     trace = sample(name, tmp_path)
     assert trace.format == SAMPLES[name].format

@@ -191,11 +191,11 @@ def _is_json(source: TraceSource) -> bool:
 
 
 def _separator(source: TraceSource) -> str:
-    return "|" if b"|" in source.data[: 64 * 1024].split(b"\n", 1)[0] else ","
+    return "|" if b"|" in source.data[: 64 * 1024].lstrip(b"\r\n").split(b"\n", 1)[0] else ","
 
 
 def _recognises(_name: str, head: str) -> bool:
-    names = {name.strip().lower() for name in head.split("\n", 1)[0].split("|")}
+    names = {name.strip().lower() for name in head.lstrip("\r\n").split("\n", 1)[0].split("|")}
     return {"jobid", "submit"} <= names or re.match(r"\s*\{\s*\"(jobs|meta)\"\s*:", head) is not None
 
 

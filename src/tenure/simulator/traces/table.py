@@ -156,7 +156,8 @@ class TraceTableReader:
         return csv.reader(lines, strict=True, delimiter=separator, quoting=csv.QUOTE_NONE)
 
     def _of(self, lines: Iterator[tuple[int, Sequence[str]]]) -> Iterator[TableRow]:
-        header = list(self._layout.header or next(lines)[1])
+        lines = ((line, cells) for line, cells in lines if cells)
+        header = list(self._layout.header or next(lines, (1, ()))[1])
         if len(header) > MOST_COLUMNS:
             raise self._source.fail(f"{len(header):,} columns; a table has {MOST_COLUMNS:,} at the most", 1)
         header = [name.strip().lower() if self._layout.any_case else name.strip() for name in header]
@@ -166,8 +167,6 @@ class TraceTableReader:
             lines = ((line, cells[:-1] if cells and not cells[-1] else cells) for line, cells in lines)
         head = self._head(header)
         for line, cells in lines:
-            if not cells:
-                continue
             if len(cells) != len(header):
                 there = "the format" if self._layout.header else "the header"
                 why = "was the line cut?" if len(cells) < len(header) else "is there a separator too many?"
@@ -209,12 +208,13 @@ def lower(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def first_line(head: str) -> list[str]:
-    """Give the column names of a CSV file from the beginning of its content."""
+    """Give the column names of a CSV file from the beginning of its content; one without letters if there are none."""
+    line = head.lstrip("\r\n").partition("\n")[0]
     try:
-        cells = next(csv.reader(head.split("\n", 1)), [])
+        cells = next(csv.reader([line]), [])
     except csv.Error:  # it is no CSV
-        cells = head.split("\n", 1)[0].split(",")
-    return [name.strip() for name in cells]
+        cells = line.split(",")
+    return [name.strip() for name in cells] or [""]
 
 
 def plain_name(text: str) -> str:
