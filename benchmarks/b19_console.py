@@ -144,7 +144,7 @@ def serve(nodes: int, pods: int) -> None:
             if word == "move":
                 threading.Thread(target=move, daemon=True).start()
             elif word == "page":
-                page["body"] = next(found.body for key, found in made.pages.kept() if key[0] == "/")
+                page["body"] = next(found.body for key, found in made.pages.kept.kept() if key[0] == "/")
             elif word == "told":
                 players = [one._process for one in (console.player, console.shares_player)]  # noqa: SLF001
                 pids = [process.pid for process in players if process is not None]
@@ -153,7 +153,7 @@ def serve(nodes: int, pods: int) -> None:
         os._exit(0)
 
     threading.Thread(target=control, daemon=True).start()
-    made.warm()
+    made.pages.warm()
     taken = listen("127.0.0.1", 0)
     run(app, taken, lambda: print(taken.getsockname()[1], flush=True))
 

@@ -15,8 +15,8 @@ from tests.effort import THOROUGH
 from tests.web.consoles import MARKUP, hostile, served, small
 from tests.web.test_senders import Server
 
-from tenure.web import app
 from tenure.web.login import Logins
+from tenure.web.routes import change_streams
 from tenure.web.sources.past import PastSource
 from tenure.web.sources.picture import Picture
 from tenure.web.sources.still import StillSource
@@ -297,13 +297,13 @@ def test_a_page_whose_stream_was_refused_asks_for_it_again_and_misses_nothing(br
         found.until("!document.querySelector('#live-state.lost')")
         with found.page.expect_response(lambda answer: answer.url.endswith("/changes") and answer.status == 503):
             found.page.evaluate("new Promise((done) => setTimeout(done, 500))")
-            monkeypatch.setattr(app, "MOST_STREAMS", 0)
-            monkeypatch.setattr(app, "STREAM_SECONDS", 0.0)
+            monkeypatch.setattr(change_streams, "MOST_STREAMS", 0)
+            monkeypatch.setattr(change_streams, "STREAM_SECONDS", 0.0)
             source.becomes(replace(small(), workloads=small().workloads[:2]))  # told by the stream, which ends then
             found.until("document.querySelectorAll('#list tbody tr').length === 2")
         source.becomes(replace(small(), workloads=small().workloads[:1]))
-        monkeypatch.setattr(app, "MOST_STREAMS", 1000)
-        monkeypatch.setattr(app, "STREAM_SECONDS", 3600.0)
+        monkeypatch.setattr(change_streams, "MOST_STREAMS", 1000)
+        monkeypatch.setattr(change_streams, "STREAM_SECONDS", 3600.0)
         found.until("document.querySelectorAll('#list tbody tr').length === 1")
 
 

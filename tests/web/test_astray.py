@@ -5,8 +5,9 @@ from starlette.requests import Request
 from tests.web.consoles import always, shown, small
 
 from tenure.web.access.viewer import Viewer
-from tenure.web.app import application, wants_page
+from tenure.web.app import application
 from tenure.web.console import Console
+from tenure.web.routes.troubles import wants_page
 from tenure.web.sources.still import StillSource
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -83,7 +84,7 @@ def test_what_fails_here_is_told_a_browser_as_a_page():
         for headers, kind in ((BROWSER, "text/html"), ({}, "application/json")):
             lines = [(name.encode(), text.encode()) for name, text in headers.items()]
             scope = {"type": "http", "method": "GET", "path": "/", "headers": lines, "query_string": b""}
-            answer = made.broken(Request(scope), RuntimeError("secret"))
+            answer = made.troubles.broken(Request(scope), RuntimeError("secret"))
             assert (answer.status_code, answer.media_type) == (500, kind)
             assert b"by a fault of the console" in answer.body
             assert b"secret" not in answer.body

@@ -11,11 +11,12 @@ import pytest
 from tests.web.consoles import Asking, served, small
 
 from tenure.clusters.kubernetes.client.requests import ApiError
-from tenure.web import app, login
+from tenure.web import login
 from tenure.web.access import rights, senders
 from tenure.web.access.put_off import PutOffError
 from tenure.web.access.senders import FORWARDED, MOST_SENDERS, WRONG_AT_ONCE, Sender, WrongTokens, network_of
 from tenure.web.login import COOKIE, IDLE_SECONDS, Logins
+from tenure.web.routes import change_streams
 from tenure.web.sources.still import StillSource
 
 
@@ -221,7 +222,7 @@ def test_a_page_that_is_left_open_keeps_no_session(console):
 
 
 def test_a_user_has_only_so_many_streams(console, monkeypatch):
-    monkeypatch.setattr(app, "MOST_STREAMS_EACH", 2)
+    monkeypatch.setattr(change_streams, "MOST_STREAMS_EACH", 2)
     client, _, _ = console
 
     def stream(token):

@@ -87,7 +87,7 @@ def console(  # noqa: PLR0913, PLR0917  one parameter for each option
     address = f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))  # once it serves, the server ends in order and hands it on
     try:
-        app.state.console.warm()
+        app.state.console.pages.warm()
         serve(app, taken, lambda: click.echo(f"listening on {address}"), ends)
     finally:
         shown.close()

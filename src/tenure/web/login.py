@@ -27,9 +27,10 @@ from tenure.web.access.put_off import UNAVAILABLE, PutOffError
 from tenure.web.access.rights import Rights, User
 from tenure.web.access.senders import Sender, WrongTokens, sender_of
 from tenure.web.access.viewer import EVERYTHING, Viewer
-from tenure.web.app import STREAM, ConsoleApp
+from tenure.web.app import ConsoleApp
 from tenure.web.playing.player import BusyError
 from tenure.web.playing.turns import Turns
+from tenure.web.routes.change_streams import STREAM
 from tenure.web.sources.source import ConsoleSource
 
 COOKIE: Final = "tenure-session"
