@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
+from tenure.engine.kept_session import brought_in_step
 from tenure.engine.moves import MovePlan
 from tenure.engine.plan import NextEviction, Pending, Plan, PlanStep, Reason, Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
@@ -46,7 +47,8 @@ class PlayThrough:
     ``follow_ups`` are those of each cycle's plan, with the number of the cycle. ``events`` has, for each event, the
     cycle in which it was first said. ``external`` is the plan of the last cycle for the pods of
     `rescheduler.schedulers`, which other schedulers bind: what of them is moved, and why the rest waits. It is not
-    carried out in ``after``; its own ``after`` has both plans carried out.
+    carried out in ``after``; its own ``after`` has both plans carried out. ``session`` holds what ``after`` holds,
+    where one workload was asked about: making it takes as long as a twentieth of all that is played.
     """
 
     before: Cluster
@@ -66,6 +68,7 @@ class PlayThrough:
     counters: list[Sample] = field(default_factory=list)
     events: dict[CycleEvent, int] = field(default_factory=dict)
     external: PlayThrough | None = None
+    session: Session | None = None
 
 
 def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str | None = None) -> PlayThrough:
@@ -109,6 +112,8 @@ def play(cluster: Cluster, *, cycles: int = 1, every: int = SECOND, about: str |
     result.pending = explain_pending(session, obstacles, about)
     result.queues = queue_views(session)
     result.external = play_external(seen, plan, result.after, about)
+    if about is not None:
+        result.session = brought_in_step(session, seen, result.after)
     return result
 
 

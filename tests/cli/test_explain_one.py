@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from operator import attrgetter
+
 import pytest
 from tests.builders import cluster, node, queue, spec, workload
-from tests.properties.adding_up import announced, drawn, guarded
+from tests.properties.adding_up import announced, drawn, guarded, improved, priced
 
 from tenure.actions.context import Context
+from tenure.engine.snapshot import session_of
 from tenure.explanation.explain import explain_workload
 from tenure.model.workload import Phase
 from tenure.playthrough import play
@@ -65,3 +69,47 @@ def test_others_that_were_looked_at_among_fewer_candidates_do_not_hide_a_refusal
     state = cluster(nodes, [gives, stays, *waits], queues, actions=("allocate", "preempt"))
     assert [s.task for s in play(state, about="default/large").steps if s.action == "evict"] == ["gives-0"]
     assert "ShieldedVictims" in codes_of(state, "large")
+
+
+DRAWN = (drawn, guarded, announced, improved, priced)
+
+
+def test_the_session_of_the_cycle_tells_what_one_tells_that_is_made_for_what_came_of_it():
+    """Of what waits, runs, is promised room or gives way; what the plan changed is taken in anew."""
+    states, others = set(), []
+    for seed in range(8):
+        for state in (draw(seed) for draw in DRAWN):
+            for item in state.workloads[seed % 2 :: 2]:
+                played = play(state, about=item.key)
+                found = explain_workload(played, item)
+                states.add(found.state)
+                if found != explain_workload(replace(played, session=None), item):
+                    others.append((seed, item.key))
+    assert others == []
+    assert states >= {"pending", "running", "starts", "gives way"}
+
+
+def as_it_stands(session):
+    """Give what a session says of queues, workloads and tasks, and who waits in which order."""
+    queues, names = (
+        session.queues,
+        attrgetter("key", "started_at", "queued_at", "evictions", "last_evicted_at", "fixed"),
+    )
+    of_task = attrgetter("phase", "node", "nominated", "leaving", "terminating_since", "stuck", "notice")
+    return (
+        queues.allocated, queues.pending, queues.fixed, session.nodes.room.tolist(), session.total(),
+        {k: (names(w), w.step and (w.step.kind, w.step.amount), list(map(of_task, w.tasks)))
+         for k, w in session.workloads.items()},
+        {leaf: [e[-1].key for e in entries if e[-1].entry is e] for leaf, entries in session.waiting.entries.items()},
+    )  # fmt: skip
+
+
+def test_a_session_is_brought_in_step_with_what_was_carried_out():
+    """It holds what one holds that is made anew."""
+    others = []
+    for seed in range(12):
+        for number, state in enumerate(draw(seed) for draw in DRAWN):
+            played = play(state, about=state.workloads[0].key)
+            if as_it_stands(played.session) != as_it_stands(session_of(played.after)):
+                others.append((seed, number))
+    assert others == []

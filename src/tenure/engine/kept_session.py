@@ -78,6 +78,18 @@ class KeptSession:
             self._touched = frozenset(step.workload for step in plan.steps)
 
 
+def brought_in_step(session: Session, before: Cluster, after: Cluster) -> Session:
+    """Give a session that holds what a cluster holds ``after`` it has carried out a plan.
+
+    It is the ``session`` on which the plan was made for the cluster ``before``, with those workloads taken in anew that
+    the plan changed; another one where more than workloads has changed.
+    """
+    if not _alike(before, after, session):
+        return session_of(after)
+    _exchange(session, after, *_difference(before.workloads, after.workloads))
+    return session
+
+
 def _alike(before: Cluster, cluster: Cluster, session: Session) -> bool:
     """Whether nothing but workloads, and what is handed on as it is, differs between two clusters."""
     return (

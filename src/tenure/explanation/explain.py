@@ -115,7 +115,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
         nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
-        prospects = EvictionProspects(played.after)
+        prospects = EvictionProspects(played.after, played.session)
         obstacles = nominated_tasks or (*pending.reasons, *idle_causes(played, key, pending.reasons, prospects))
         reasons = (*obstacles, *_made_room(played, key))
         helps = what_helps(reasons, after, ProspectsOfOne(prospects, key))
@@ -129,7 +129,7 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         queue, start = after.queue or DEFAULT_QUEUE, after.started_at
         headline = f"it runs in queue {queue}" + (f", since {format_time(start)}" if start is not None else "")
         refused = [r for r in played.refused if key in r.workload.split(", ")]
-        prospects = EvictionProspects(played.after)
+        prospects = EvictionProspects(played.after, played.session)
         held = (
             *_told(played, after),
             *_unprotected(played, key),

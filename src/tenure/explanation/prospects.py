@@ -29,15 +29,17 @@ class EvictionProspects:
     """The prospects of workloads that wait (namespace/name), as a cluster stands after a cycle.
 
     Victims are looked at one by one, by what the rules say of them and what does not end by itself. Whether there is
-    room without them is not asked: that takes a search.
+    room without them is not asked: that takes a search. ``session`` holds what the cluster holds, if one is there that
+    does; nothing changes on it.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, session: Session | None = None) -> None:
         self.cluster = cluster
+        self._given = session
 
     @cached_property
     def _context(self) -> Context:
-        return Scheduler(session_of(self.cluster)).context
+        return Scheduler(self._given or session_of(self.cluster)).context
 
     @cached_property
     def _shares(self) -> CurrentShares:
