@@ -32,21 +32,23 @@ def explain(
     from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
     from tenure.cli.terminal.progress import busy  # noqa: PLC0415
     from tenure.explanation.explain import explain_workload, find_workload  # noqa: PLC0415
-    from tenure.model.documents.collector import collector_paused  # noqa: PLC0415
+    from tenure.model.documents.collector import collector_paused, count_as_old  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
     asked = file if workload is None else workload
     if workload is None and not live and not where.given:
         raise click.UsageError("name a WORKLOAD behind the FILE, or look at a live cluster with --live")
     given = None if workload is None else file
-    cluster, warnings = cluster_from(given or "", overrides, additions, queues, asked_for(given, where, live=live))
-    warn(warnings)
-    found = find_workload(cluster, asked, given or "the cluster")
-    with busy("working out what would happen"), collector_paused():  # one cycle leaves little garbage
-        played = play(cluster, about=found.key)
-        if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
-            played = played.external
-        story = explain_workload(played, found)
+    with collector_paused():  # one cycle leaves little garbage, and then the process ends
+        cluster, warnings = cluster_from(given or "", overrides, additions, queues, asked_for(given, where, live=live))
+        warn(warnings)
+        found = find_workload(cluster, asked, given or "the cluster")
+        with busy("working out what would happen"):
+            played = play(cluster, about=found.key)
+            if played.external is not None and found.scheduler_name in cluster.settings.rescheduler.schedulers:
+                played = played.external
+            story = explain_workload(played, found)
+        count_as_old()
     if form == "json":
         click.echo(json.dumps(story.plain(), indent=1, ensure_ascii=False))
     else:
