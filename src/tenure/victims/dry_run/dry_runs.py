@@ -74,7 +74,6 @@ class DryRuns:
         self.back: list[WorkloadState] = []
         self.changed: set[int] = set()
         self._before: QueueOrder | None = None
-        self._tried = 0
         self.first = FirstServed(session, shares)
         self.reserved_start = Memo[None, ReservedStart | None](
             lambda _: reserved_start(session, placer, shares, endings), lambda _: session.epoch
@@ -128,13 +127,7 @@ class DryRuns:
         return may_pack(self.session.nodes, ran, fresh, fixed_of(contender.step))
 
     def _verdict(
-        self,
-        rules: CauseRules,
-        result: AcceptedSet | Refusal,
-        scenario: Scenario,
-        *,
-        keep: bool,
-        enough: Enough | None,
+        self, rules: CauseRules, result: AcceptedSet | Refusal, scenario: Scenario, *, keep: bool, enough: Enough | None
     ) -> AcceptedSet | Refusal:
         """Judge what a set leads to; what it does is kept, or remembered."""
         contender = rules.contender
@@ -194,17 +187,13 @@ class DryRuns:
         finally:
             self.placer.own = "any"
 
-    def order_before(self) -> QueueOrder | None:
-        """Give the order of all that wait before anything is tried; None where it is not worth to make it.
-
-        It is, from the second set on.
-        """
+    def order_before(self) -> QueueOrder:
+        """Give the order of all that wait before anything is tried."""
         session = self.session
         if self.changed and self._before is not None:
             self._before = None if session.noticed else self._before.again(skip_none, self.changed)
         self.changed.clear()
-        self._tried += 1
-        if self._before is None and self._tried > 1:
+        if self._before is None:
             self._before = QueueOrder(session, self.shares, skip_none)
         return self._before
 
@@ -300,8 +289,10 @@ class SetPlay:
     def _take(self, stages: Sequence[Taken]) -> None:
         """Take all pieces, but those staying."""
         session, result = self.session, self.result
-        for piece, tasks, _ in stages:
-            going, ran = [task for task in tasks if task not in self.staying], set(piece.ran)
+        ran = {task for piece in self.pieces for task in piece.ran}
+        at_once = all(len(piece.ran) == len(piece.tasks) for piece in self.pieces)  # else some are withdrawn in between
+        for part in [stages] if at_once else [[stage] for stage in stages]:
+            going = [task for _, tasks, _ in part for task in tasks if task not in self.staying]
             evict_all(session, evicted := [task for task in going if task in ran])
             result.evicted += evicted
             self._withdraw([task for task in going if task not in ran])
