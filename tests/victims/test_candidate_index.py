@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 from tests.actions.helpers import cluster, queue, runs
+from tests.builders import cluster as cluster_of
+from tests.builders import node, spec, workload
+from tests.builders import queue as queue_of
 from tests.properties.contention import contended
 
 from tenure.engine.snapshot import session_of
@@ -42,7 +45,7 @@ def test_pieces_on_one_node_are_asked_about_by_name():
     running = [runs(name, f"q{number % 2}", ["n0"]) for number, name in enumerate(names)]
     session = session_of(cluster([queue("q0"), queue("q1")], running, gpus=len(running)))
     asked = []
-    index = CandidateIndex(session, all_of(session), lambda p: not asked.append(p.workload.key), lambda _: False)
+    index = CandidateIndex(session, all_of(session), lambda p: not asked.append(p.workload.key), lambda *_: False)
     assert len(index.at(0)) == len(names)
     assert asked == sorted(f"default/{name}" for name in names)
 
@@ -69,6 +72,28 @@ def test_what_the_rules_have_refused_is_passed_over_and_nothing_else():
             refused, found = refused + len(told), found + len(passed)
     assert refused > 20
     assert found > 20
+
+
+def test_what_holds_nothing_of_what_is_asked_for_is_not_asked_about_where_that_is_not_told():
+    """Queues have shares of GPUs alone, and what runs on CPU is the cheapest; what is found is the same."""
+    asks = {"cpu": spec(cpu=1), "gpu": spec(cpu=1, gpu=1)}
+    running = [
+        workload(f"{kind}{n}", of=of, on=["n0"], queue="rich", running=60) for kind, of in asks.items() for n in "abc"
+    ]
+    waiting = workload("waits", of=spec(cpu=4, gpu=1), queue="poor")
+    queues = [queue_of(name, guaranteed={"gpu": 1}) for name in ("rich", "poor")]
+    session = session_of(cluster_of([node("n0", cpu=8, gpu=3)], [*running, waiting], queues))
+    rules = ReclaimEligibility(session, Fairness(session).now(), session.workloads["default/waits"])
+    found = {}
+    for told in (True, False):
+        refusals, usable = usable_for(session, rules)
+        usable.told = told
+        index = CandidateIndex(session, all_of(session), usable.could_serve, usable.refused)
+        found[told] = [p.workload.key for p in index.ordered()], [key for key, _ in refusals]
+    assert found[True][0] == found[False][0]
+    assert sorted(found[True][0]) == [f"default/gpu{n}" for n in "abc"]
+    assert [key[:-1] for key in found[True][1]] == ["default/cpu"]
+    assert found[False][1] == []
 
 
 def test_what_scenarios_share_of_a_leaf_is_what_a_gatherer_finds_there():

@@ -7,6 +7,7 @@ far is already subtracted from its queues.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount, QueueTree
@@ -19,6 +20,8 @@ FAIR_SHARE, GUARANTEED, FULLNESS = "fair-share", "guaranteed", "relative-fullnes
 
 Owed = tuple[int, int]
 """Queue and row of a guarantee that has to be served again."""
+
+_HOLDS_NONE: Final = Refusal(FAIR_SHARE, "the victim holds none of the requested resources")
 
 
 class ReclaimRules:
@@ -84,6 +87,8 @@ class ReclaimRules:
         right only if the play-through serves the guarantee again. Without the list it is refused.
         """
         rows = [r for r in self.rows if held[r] > 0]
+        if not rows:
+            return _HOLDS_NONE
         mine, theirs = self.meeting(victim)
         queues = self.queues
         within = queues.within_guaranteed(mine, self.amount)
@@ -127,8 +132,6 @@ class ReclaimRules:
 
     def _not_over(self, queue: int, rows: Sequence[int], limit: Sequence[int], *, within: bool) -> Refusal:
         queues, name = self.queues, self.queues.queues[queue].name
-        if not rows:
-            return Refusal(FAIR_SHARE, "the victim holds none of the requested resources")
         row = rows[0]
         resource = queues.resources[row]
         what = "guaranteed" if within else "allocatable share"

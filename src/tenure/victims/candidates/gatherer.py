@@ -90,7 +90,7 @@ class VictimCandidates:
         if best is None:
             return None
         for leaf_candidates in self.candidate_leaves:
-            ordered = () if leaf_candidates.uniform else leaf_candidates.cheapest_first()
+            ordered = () if leaf_candidates.uniform else leaf_candidates.but(lambda *_: False, cheapest_first=True)
             no_dearer = takewhile(lambda p: p.floor <= best.floor, ordered)
             if any(_in_queues(p) < _in_queues(best) for p in filter(allowed, no_dearer)):
                 return None
@@ -187,9 +187,7 @@ class CandidateGatherer:
 
     def candidate_leaves(self, rules: CauseRules, leaves: Iterable[int]) -> list[LeafCandidates]:
         """Give the candidates of each leaf."""
-        moves_itself = (
-            rules.cause == "consolidate" and rules.contender.occupied()
-        )  # others may move what it runs, it may not
+        moves_itself = rules.cause == "consolidate" and rules.contender.occupied()  # others may move what it runs
         known = {} if self.plugins.others or moves_itself else self._known
         alike = self._alike(rules)
         candidate_leaves = []
@@ -271,9 +269,7 @@ class CandidateGatherer:
             self.sparing = True
 
     def _victims(self, leaf: int) -> Iterable[WorkloadState]:
-        if self.detailed:
-            return self._running().get(leaf, ())
-        return self.holdings.workloads(leaf)
+        return self._running().get(leaf, ()) if self.detailed else self.holdings.workloads(leaf)
 
     def _leaf_candidates(self, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, heapreplace
-from itertools import filterfalse
 from operator import attrgetter
 
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.candidates.gatherer import VictimCandidates, in_order
-from tenure.victims.candidates.leaf_candidates import LeafCandidates
+from tenure.victims.candidates.leaf_candidates import LeafCandidates, Refused
 from tenure.victims.rules.pieces import Piece, Rank
 
 Usable = Callable[[Piece], bool]
@@ -22,7 +21,7 @@ Usable = Callable[[Piece], bool]
 class CandidateIndex:
     """The usable pieces of some candidates; of some it is known that they are not: the rules have ``refused`` them."""
 
-    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable, refused: Usable) -> None:
+    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable, refused: Refused) -> None:
         self.session = session
         self.candidates = candidates
         self.usable = usable
@@ -33,7 +32,7 @@ class CandidateIndex:
 
     def ordered(self) -> Iterator[Piece]:
         """Give all pieces in order."""
-        leaves = ((c.level, filterfalse(self.refused, c.all())) for c in self.candidates.candidate_leaves)
+        leaves = ((c.level, c.but(self.refused)) for c in self.candidates.candidate_leaves)
         return filter(self.usable, in_order(leaves))
 
     def beyond(self, leaves: Iterable[int]) -> list[LeafCandidates]:
@@ -76,7 +75,7 @@ class PieceStream:
     def add(self, candidate_leaves: Iterable[LeafCandidates]) -> None:
         """Take in the candidates of leaves, from their beginnings."""
         for leaf_candidates in candidate_leaves:
-            pieces = filterfalse(self.pool.refused, leaf_candidates.cheapest_first())
+            pieces = leaf_candidates.but(self.pool.refused, cheapest_first=True)
             piece = next(pieces, None)
             if piece is not None:
                 self._added += 1

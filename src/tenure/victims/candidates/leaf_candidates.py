@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +32,9 @@ class PricedPieces(NamedTuple):
     growth: Floats
 
 
+Refused = Callable[[int, tuple[int, ...]], bool]
+"""Whether it is known that the rules let nothing of a leaf go that holds resources in these rows."""
+
 MANY_GONE = 16
 """Workloads that were dropped, from which on their pieces are taken out: if they are half of all."""
 
@@ -56,7 +61,7 @@ class LeafCandidates:
         self.uniform = len({p.rank[0] for p in pieces}) <= 1
         self.least: Amount = tuple(map(min, zip(*(p.amount for p in pieces), strict=True)))
         self._sorted = sorted(pieces, key=lambda p: p.rank)
-        self._by_floor: list[Piece] | None = None
+        self._stretches: dict[bool, list[tuple[tuple[int, ...], list[Piece]]]] = {}
         self._of: dict[WorkloadState, list[Piece]] = {}
         self._gone: set[WorkloadState] = set()
         self._priced: PricedPieces | None = None
@@ -74,7 +79,7 @@ class LeafCandidates:
         self._gone.add(workload)
         self._priced = None
         if len(self._gone) >= max(MANY_GONE, len(self._of)):
-            self._sorted, self._by_floor = list(self.all()), None
+            self._sorted, self._stretches = list(self.all()), {}
             self._gone.clear()
 
     def of(self, workload: WorkloadState) -> Sequence[Piece]:
@@ -85,11 +90,19 @@ class LeafCandidates:
         """Give all pieces, those of lower priority first, then by cost."""
         return (p for p in self._sorted if p.workload not in self._gone)
 
-    def cheapest_first(self) -> Iterator[Piece]:
-        """Give all pieces by their floor."""
-        if self._by_floor is None:
-            self._by_floor = sorted(self._sorted, key=lambda p: p.floor)
-        return (p for p in self._by_floor if p.workload not in self._gone)
+    def but(self, refused: Refused, *, cheapest_first: bool = False) -> Iterator[Piece]:
+        """Give all pieces in order, or by their floor, but those that are known to be refused by then."""
+        if cheapest_first not in self._stretches:
+            pieces = sorted(self._sorted, key=lambda p: p.floor) if cheapest_first else self._sorted
+            found = [(rows, list(alike)) for rows, alike in groupby(pieces, attrgetter("rows"))]
+            self._stretches[cheapest_first] = found
+        leaf, gone = self.leaf, self._gone
+        for rows, pieces in self._stretches[cheapest_first]:
+            for piece in pieces:
+                if refused(leaf, rows):
+                    break
+                if piece.workload not in gone:
+                    yield piece
 
     def priced(self, rows: int) -> PricedPieces:
         """Give each piece on each of its nodes."""

@@ -270,7 +270,8 @@ class PreemptionPass:
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
         most = MOST_IN_VAIN * AHEAD if alone else MOST_IN_VAIN
-        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most)
+        told = self.detailed and not alone
+        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told)
 
     def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""

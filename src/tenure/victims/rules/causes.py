@@ -72,8 +72,8 @@ class CauseRules(ABC):
         """Refuse one piece; with ``owed``, a core may go below a guarantee, which is added to that list."""
         return None
 
-    def goes_along(self, held: Amount) -> bool:  # noqa: ARG002
-        """Whether surplus that holds so much goes along with its core, for there is nothing to take by itself."""
+    def holds_none(self, rows: Sequence[int]) -> bool:  # noqa: ARG002
+        """Whether what holds resources in these rows alone is never taken by itself: none of them is asked for."""
         return False
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:  # noqa: ARG002
@@ -99,7 +99,7 @@ class CauseRules(ABC):
         session, along = self.session, dict[WorkloadState, list[TaskState]]()
         for piece, tasks, core in stages:
             workload = piece.workload
-            if piece.whole and not core and self.goes_along(held(session, tasks)):
+            if piece.whole and not core and self.holds_none([r for r, n in enumerate(held(session, tasks)) if n > 0]):
                 along.setdefault(workload, []).extend(tasks)
                 continue
             beside = [*along.get(workload, ()), *nominated_tasks(workload)] if piece.whole and core else []
@@ -155,9 +155,9 @@ class ReclaimEligibility(CauseRules):
         """Refuse a piece whose queue has no more to give."""
         return self.rules.may_take(victim.leaf, held, core=core, owed=owed)
 
-    def goes_along(self, held: Amount) -> bool:
-        """Whether it holds nothing of what is asked for."""
-        return not any(held[row] > 0 for row in self.rules.rows)
+    def holds_none(self, rows: Sequence[int]) -> bool:
+        """Whether none of these rows is asked for."""
+        return not any(row in rows for row in self.rules.rows)
 
     def exchange(self, victims: Sequence[WorkloadState]) -> Refusal | None:
         """Refuse what would leave the contender's side fuller than the others."""

@@ -24,7 +24,6 @@ MOST_AROUND = 32
 MOST_WITHOUT = 8
 """The same where nothing was found greedily."""
 
-
 LEAST = -(1 << 40)
 """Below every priority."""
 
@@ -132,20 +131,12 @@ class ExactSets:
                 best = best or better
             elif not trials.follows(subset):
                 first = subset if best is None else min(subset, best, key=self._key)
-                return subset if first is subset else self._last_word(first)
+                return subset if first is subset else self._lower_inside(first) or first
             else:
                 self.subsets.bar(frozenset(subset), beyond=True)  # only sets of which no part would do are compared
                 best = subset if best is None else min(best, subset, key=self._key)
                 limit = self._limit(best)
-        return self._last_word(best)
-
-    def _last_word(self, best: list[Piece] | None) -> list[Piece] | None:
-        """Give the best set that was found, or one that refuses it; where there is none, ask once more to say why."""
-        if best is not None:
-            return self._lower_inside(best) or best
-        if self.subsets.beyond is not None and not self.trials.found.refusals:
-            self.trials.play(self.subsets.beyond)
-        return None
+        return None if best is None else self._lower_inside(best) or best
 
     def _limit(self, best: list[Piece] | None) -> Key | None:
         """Give the key from which on no set comes before the best one; inside one queue a set with follow-ups has none.

@@ -76,13 +76,7 @@ class FreedRoom:
 class GreedySets:
     """The sets for a demand of one class of tasks, one after the other; for several classes see `prefix`."""
 
-    def __init__(
-        self,
-        need: RoomDemand,
-        pool: CandidateIndex,
-        rules: CauseRules,
-        scope: SearchScope,
-    ) -> None:
+    def __init__(self, need: RoomDemand, pool: CandidateIndex, rules: CauseRules, scope: SearchScope) -> None:
         self.session = rules.session
         self.need = need
         self.pool = pool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tenure.engine.refusal import Refusal
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.rules.causes import CauseRules
@@ -10,12 +12,17 @@ from tenure.victims.search.search_scope import SearchScope
 
 
 class UsablePieces:
-    """The pieces that are of use to one contender; ``refusals`` says of which workloads the rules let nothing go."""
+    """The pieces that are of use to one contender; ``refusals`` says of which workloads the rules let nothing go.
+
+    Where that need not be ``told``, those are not asked about that hold nothing of what is asked for.
+    """
 
     def __init__(self, rules: CauseRules, need: RoomDemand, scope: SearchScope) -> None:
         self.need = need
         self.rules = rules
         self.scope = scope
+        self.told = True
+        self._holds_none = cache(rules.holds_none)
         self.refusals: list[tuple[str, Refusal]] = []
         self.path = rules.session.queues.path
         self.reached = _reached(rules)
@@ -51,9 +58,9 @@ class UsablePieces:
                 self.refusals.append((piece.workload.key, refusal))
         return self._may[key] and self.wanted_and_allowed(piece)
 
-    def refused(self, piece: Piece) -> bool:
-        """Whether it is known that `could_serve` is not so because the rules forbid it."""
-        return self._may.get((piece.workload.leaf, piece.rows)) is False
+    def refused(self, leaf: int, rows: tuple[int, ...]) -> bool:
+        """Whether it is known that the rules let nothing of a leaf go that holds these resources, by row."""
+        return self._may.get((leaf, rows)) is False or (not self.told and self._holds_none(rows))
 
 
 def _reached(rules: CauseRules) -> list[tuple[int, int]]:

@@ -47,7 +47,8 @@ LARGE = 64
 class VictimSearch:
     """The search of one contender among candidates, of which the ``scope`` says what need not be looked at.
 
-    ``prepare`` is told a set that stays carried out if it pays, see `SetTrials`; without it nothing does.
+    ``prepare`` is told a set that stays carried out if it pays, see `SetTrials`; without it nothing does. Why nothing
+    is taken need not be ``told`` where it is not read.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class VictimSearch:
         scope: SearchScope | None = None,
         prepare: Callable[[list[Piece]], None] | None = None,
         most_in_vain: int = MOST_IN_VAIN,
+        *,
+        told: bool = True,
     ) -> None:
         assert rules.contender.step is not None
         self.session = rules.session
@@ -69,6 +72,7 @@ class VictimSearch:
         self.usable = UsablePieces(rules, self.need, self.scope)
         self.found = SearchResult(refusals=self.usable.refusals, closed=self.scope.shut)
         self.trials = SetTrials(dry_runs, rules, self.need, self.found, prepare, most_in_vain)
+        self.told = told
         self.few: list[Piece] = []
 
     def run(self, budget: SearchBudget) -> SearchResult:
@@ -90,7 +94,10 @@ class VictimSearch:
             if best is None and self.scope.others:  # the few that are taken apart have no room for all of them
                 found.cut = True
                 return found
-        found.pieces = ExactSets(self.trials, self.scope, self._core(best), budget).best(best)
+        sets = ExactSets(self.trials, self.scope, self._core(best), budget)
+        found.pieces, beyond = sets.best(best), sets.subsets.beyond
+        if self.told and beyond is not None and not (found.pieces or found.refusals or budget.hit):
+            self.trials.play(beyond)  # to say why nothing is taken
         if found.pieces is None and self.trials.many and self.rules.cause == "consolidate":
             moves = (self._alone(piece, budget) for piece in islice(self.pool.ordered(), MOST_AROUND))
             found.pieces = next(filter(None, moves), None)  # the very first may have no place to go to, and one does
@@ -103,9 +110,10 @@ class VictimSearch:
     def _choose(self) -> bool:
         """See what there is to choose from; False if nothing."""
         beyond = self.candidates.beyond is not None
-        among = islice(filter(self.scope.allows, self.candidates.all()), EXACT + 1)
-        several = beyond or len(list(among)) > EXACT
+        among = (p for c in self.candidates.candidate_leaves for p in c.all() if self.scope.allows(p))
+        several = beyond or len(list(islice(among, EXACT + 1))) > EXACT
         usable = self.usable.could_serve if several else self.usable.wanted_and_allowed
+        self.usable.told = self.told or not several
         self.pool = CandidateIndex(self.session, self.candidates, usable, self.usable.refused)
         self.few = list(islice(self.pool.ordered(), EXACT + 1))
         self.trials.many = len(self.few) > EXACT or beyond
