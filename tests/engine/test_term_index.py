@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import bound, cluster, node, spec, workload
 
 from tenure.engine.room.labels import NodeLabels, selects
-from tenure.engine.state.term_index import TermIndex
+from tenure.engine.terms.index import TermIndex
 from tenure.model.node import Node
 from tenure.model.selectors import (
     Affinity,

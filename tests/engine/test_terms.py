@@ -77,7 +77,7 @@ def test_a_port_on_every_address_collides_with_one_on_a_single_address_that_came
     session = session_of(cluster([node("a")], [workload("w", of=everywhere)]))
     session.add_workload(workload("p", of=single, on=["a"]))
     waiting = session.workloads["default/w"].tasks[0]
-    now, then = session.terms.masks(waiting.terms)
+    now, then = session.terms.admission.masks(waiting.terms)
     assert not now.any()
     assert not then.any()
 
@@ -141,12 +141,12 @@ def test_counts_of_terms_are_kept_when_more_come_and_are_short():
         of = spec(labels=app(f"x{number}"), affinity=near(f"x{number}"))
         session.add_workload(workload(f"p{number}", of=of, on=["n8"]))
     terms = session.terms
-    counted = terms.match.any(axis=(0, 2)).sum()
+    counted = terms.counts.match.any(axis=(0, 2)).sum()
     assert counted == 1 + 9
-    assert session.terms.masks(session.workloads["default/w"].tasks[0].terms)[0].nonzero()[0].tolist() == [
+    assert session.terms.admission.masks(session.workloads["default/w"].tasks[0].terms)[0].nonzero()[0].tolist() == [
         session.nodes.index["n7"]
     ]
-    arrays = (terms.match, terms.hold, terms.leaving)
+    arrays = (terms.counts.match, terms.counts.hold, terms.counts.leaving)
     assert sum(array[:, 0].nbytes for array in arrays) <= 24 * len(nodes)
 
 
@@ -158,9 +158,9 @@ def test_one_node_admits_a_task_as_it_does_among_all(cluster):
     Scheduler(session).cycle(cluster.now)
     for state in session.workloads.values():
         for waiting in (t for t in state.tasks if t.terms is not None):
-            masks = session.terms.masks(waiting.terms)
+            masks = session.terms.admission.masks(waiting.terms)
             for place in range(len(session.nodes)):
-                assert [session.terms.admits(waiting.terms, place, view) for view in (nodes.NOW, THEN)] == [
+                assert [session.terms.admission.admits(waiting.terms, place, view) for view in (nodes.NOW, THEN)] == [
                     bool(mask[place]) for mask in masks
                 ]
-                assert not (masks[1][place] and session.terms.keeps_off(waiting.terms, place, THEN))
+                assert not (masks[1][place] and session.terms.admission.keeps_off(waiting.terms, place, THEN))

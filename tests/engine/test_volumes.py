@@ -228,9 +228,9 @@ def test_a_task_that_nothing_restricts_on_a_node_may_be_there_and_others_are_loo
         others = [t for w in session.workloads.values() for t in w.tasks if t is not task_state]
         for _ in range(dice.randint(0, 6) if others else 0):
             _change(dice, session, others)
-        now, then = session.terms.masks(task_state.terms)
+        now, then = session.terms.admission.masks(task_state.terms)
         for at in range(len(session.nodes)):
-            restricts = session.terms.restricts(task_state.terms, at)
+            restricts = session.terms.admission.restricts(task_state.terms, at)
             assert restricts or (now[at] and then[at])
             seen.add(restricts)
     assert seen == {True, False}

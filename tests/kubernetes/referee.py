@@ -319,7 +319,7 @@ def _is_inside(node):
 def _nodes_for(session, task):
     mask = session.scorer.fits(task.cls, slice(None))[0]
     if task.terms is not None:
-        mask = mask & session.terms.masks(task.terms)[0]
+        mask = mask & session.terms.admission.masks(task.terms)[0]
     return frozenset(session.nodes.names[i] for i in mask.nonzero()[0])
 
 

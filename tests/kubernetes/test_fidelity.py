@@ -34,7 +34,7 @@ def admitted(name, *items, **objects):
     task = session.workloads[f"default/{name}"].tasks[0]
     mask = session.scorer.fits(task.cls, slice(None))[0]
     if task.terms is not None:
-        mask = mask & session.terms.masks(task.terms)[0]
+        mask = mask & session.terms.admission.masks(task.terms)[0]
     return {session.nodes.names[i] for i in mask.nonzero()[0]}
 
 

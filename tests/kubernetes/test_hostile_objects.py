@@ -388,7 +388,7 @@ def test_host_ports_of_a_namespace_are_bounded_together(monkeypatch):
     greedy = [pod(f"greedy-{n}", containers=at(f"10.0.0.{n}"), namespace="evil") for n in range(5)]
     seen = observed(node("n", "90"), pod("fine", containers=at("10.1.0.0")), *greedy)
     assert decide(seen) == {"fine", "greedy-0", "greedy-1", "greedy-2"}
-    assert session_of(seen.cluster).terms.port.shape[1] == 20 + 20 + 4 * 20
+    assert session_of(seen.cluster).terms.counts.port.shape[1] == 20 + 20 + 4 * 20
 
 
 def test_resources_that_nobody_has_cost_no_row_for_each_pod():

@@ -333,10 +333,10 @@ def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data
     assert nodes.waiting == 0
     assert not session.nominated
     assert not session.leaving
-    assert not session.terms.match.any()
-    assert not session.terms.leaving.any()
-    assert not session.terms.hold.any()
-    assert not session.terms.port.any()
+    assert not session.terms.counts.match.any()
+    assert not session.terms.counts.leaving.any()
+    assert not session.terms.counts.hold.any()
+    assert not session.terms.counts.port.any()
     assert not any(session.on_node)
     assert {a for kind in ("allocated", "fixed", "pending") for q in getattr(session.queues, kind) for a in q} <= {0}
     assert set(session.foreign) <= {0}

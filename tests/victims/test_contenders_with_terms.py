@@ -14,7 +14,7 @@ from tests.properties.contention import contended, in_groups, with_terms
 from tenure.engine.serving import placement
 from tenure.engine.snapshot import session_of
 from tenure.engine.state.steps import Steps
-from tenure.engine.state.terms import TermTable
+from tenure.engine.terms.admission import TermAdmission
 from tenure.model.selectors import Affinity, LabelSelector, PodAffinity, PodAffinityTerm, Requirement
 from tenure.playthrough import play
 from tenure.victims.dry_run.dry_runs import DryRuns
@@ -83,7 +83,7 @@ def test_one_search_tells_of_all_whose_terms_and_labels_come_to_the_same(monkeyp
 @pytest.mark.parametrize("of_its_own", [False, True])
 def test_where_few_nodes_have_room_the_others_are_not_looked_at(monkeypatch, of_its_own):
     """A pod for which a set makes room on one node is held against what is near that node, and no other."""
-    plays, looks = counted(monkeypatch, DryRuns, "play"), counted(monkeypatch, TermTable, "masks")
+    plays, looks = counted(monkeypatch, DryRuns, "play"), counted(monkeypatch, TermAdmission, "masks")
     session = session_of(crowd(of_its_own=of_its_own, key="zone"))
     assert len(session.waiting.all()) == MANY
     play(crowd(of_its_own=of_its_own, key="zone"))

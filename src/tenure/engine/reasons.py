@@ -277,7 +277,7 @@ def _beside_others(session: Session, task: TaskState) -> Iterator[tuple[str, Mas
             yield from session.terms.volumes.failing(task.terms.attached, task.terms.mounts, THEN)
         if task.terms.devices:
             yield from missing_devices(session.terms.devices, task.terms.devices)
-        yield BESIDE_OTHERS, session.terms.masks(task.terms)[1]
+        yield BESIDE_OTHERS, session.terms.admission.masks(task.terms)[1]
 
 
 def _with_volumes(session: Session, task: TaskState, reason: Reason) -> Reason:

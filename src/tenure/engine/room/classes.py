@@ -1,7 +1,7 @@
 """Classes of tasks that ask for the same, and what is known of each about every node.
 
 Labels are no part of a class: what other tasks' terms make of them is the task's *profile*
-(`tenure.engine.state.terms`).
+(`tenure.engine.terms`).
 """
 
 from __future__ import annotations

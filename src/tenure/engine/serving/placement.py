@@ -180,14 +180,14 @@ class Placer:
         node = scorer.best(cls) if allowed is None else scorer.best_of(cls, allowed)
         if node < 0:
             return -1, False  # what looks at other tasks makes no room
-        if task.terms is not None and self.session.terms.restricts(task.terms, node):
+        if task.terms is not None and self.session.terms.admission.restricts(task.terms, node):
             return self._find_among_others(task, allowed)
         return node, scorer.bindable(cls, node)
 
     def _find_among_others(self, task: TaskState, allowed: Mask | None) -> tuple[int, bool]:
         """A task with constraints that look at other tasks."""
         assert task.terms is not None
-        terms, scorer, cls = self.session.terms, self.scorer, task.cls
+        terms, scorer, cls = self.session.terms.admission, self.scorer, task.cls
         scorer.catch_up(cls)
         assert cls.key is not None
         few = np.flatnonzero(cls.key > UNFIT if allowed is None else (cls.key > UNFIT) & allowed)
@@ -213,14 +213,14 @@ class Placer:
         fits = self.scorer.fit_at(task.cls, node) == kernels.BINDS
         if not fits or task.terms is None:
             return fits
-        return self.session.terms.admits(task.terms, node, NOW)
+        return self.session.terms.admission.admits(task.terms, node, NOW)
 
     def fits_later(self, task: TaskState, node: int) -> bool:
         """Whether a pending task fits this one node once what terminates has left."""
         fits = self.scorer.fit_at(task.cls, node) != kernels.UNFIT
         if not fits or task.terms is None:
             return fits
-        return self.session.terms.admits(task.terms, node, THEN)
+        return self.session.terms.admission.admits(task.terms, node, THEN)
 
     def put(self, task: TaskState, node: int, *, bindable: bool) -> None:
         """Bind or nominate a task on a node that fits it, on the devices that suit best there."""

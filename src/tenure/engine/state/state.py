@@ -19,7 +19,6 @@ from tenure.engine.state import lifecycle
 from tenure.engine.state.queues import Amount, QueueTree
 from tenure.engine.state.roster import Roster
 from tenure.engine.state.steps import Steps
-from tenure.engine.state.terms import TermTable
 from tenure.engine.state.transaction import Mark, Scenario, Undone
 from tenure.engine.state.waiting import WaitingLists
 from tenure.engine.state.workloads import (
@@ -28,6 +27,7 @@ from tenure.engine.state.workloads import (
     TaskState,
     WorkloadState,
 )
+from tenure.engine.terms.table import TermTable
 from tenure.model.cluster import DisruptionBudget, Eviction, EvictionOutcome, RefusedEviction
 from tenure.model.device_resources import counts_of
 from tenure.model.node import Node
@@ -237,13 +237,13 @@ class SessionState:
         milli = 1000 if cls.milli is None else int(cls.milli[node])
         nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
         if task.terms is not None and (now or then):
-            self.terms.count(task.terms, node, now=now, then=then, sign=sign)
+            self.terms.counts.count(task.terms, node, now=now, then=then, sign=sign)
 
     def count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
         """Count what a task's terms match, on ``node`` or where it is or is promised to be."""
         if task.terms is not None and (now or then):
             where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
-            self.terms.count(task.terms, where, now=now, then=then, sign=sign)
+            self.terms.counts.count(task.terms, where, now=now, then=then, sign=sign)
 
     def volumes_of(self, task: TaskState) -> tuple[ClaimedVolume, ...]:
         """Give what the claims of a placed task that are not bound yet will be bound to."""
@@ -265,7 +265,7 @@ class SessionState:
         """Count a task that terminates among those that are there, but do not stay."""
         if task.terms is not None:
             where = task.leaving if task.leaving >= 0 else task.node
-            self.terms.count_leaving(task.terms, where, now=now, then=then, sign=sign)
+            self.terms.counts.count_leaving(task.terms, where, now=now, then=then, sign=sign)
 
     def total(self) -> list[int]:
         """What nodes have that are there and ready, less what pods of other schedulers use: amounts by row."""

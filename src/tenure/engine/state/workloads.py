@@ -9,7 +9,7 @@ from typing import Final
 
 from tenure.engine.room.classes import TaskClass
 from tenure.engine.state.queues import Amount
-from tenure.engine.state.terms import TaskTerms
+from tenure.engine.terms.task_terms import TaskTerms
 from tenure.model.selectors import Topology
 from tenure.model.workload import Notice, Phase, SubGroup, Task, Workload, remembered
 

@@ -152,7 +152,7 @@ class LocalSearch:
             then &= self.utilization.spares(task)
         preference = cls.preference if cls.preference is not None else None
         if task.terms is not None:
-            terms = self.session.terms
+            terms = self.session.terms.admission
             then &= terms.masks(task.terms)[1]
             among = terms.preference(task.terms)
             if among is not None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from tenure.clusters.kubernetes.cache.handlers import GroupKey
 from tenure.clusters.kubernetes.read.workloads import PLACED, ObservedWorkload
-from tenure.engine.state.terms import Term, terms_of
+from tenure.engine.terms.asked import Term, terms_of
 from tenure.model.selectors import HostPort
 from tenure.model.workload import Task, TaskSpec, Workload
 
