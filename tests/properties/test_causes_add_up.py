@@ -75,6 +75,7 @@ BROKEN_ONCE = {
     61866: "a move was found by the rescheduler alone, as the first pieces of many had no place to go to",
     693: "of two that were announced the one that saves its work leaves first, and asked before the other",
     103041: "the reason of an eviction at the end of its notice could not be made anew, and the cycle broke",
+    104274: "what a queue within guaranteed had sent away was held against it until it had left, in this reading",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
