@@ -158,27 +158,29 @@ class Aftermath:
             return next((asked for asked, found in self.follow_ups.growth(growing) if _holds(found, contender)), None)
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
-        rival, rules, _ = asked
-        if self._cut[rival, rules.cause] >= MOST_CUT:
+        rival, cause = asked.workload, asked.rules.cause
+        if self._cut[rival, cause] >= MOST_CUT:
             return False
         for _ in range(MOST_STEPS):
-            found = self.searches.best_set(Asked(rival, rules))
-            self._cut[rival, rules.cause] += found.cut
-            if found.pieces and not _holds(found, contender) and self._follows_decide(rules, contender):
-                found = self.searches.best_set(Asked(rival, rules), judged=True)
-            if _holds(found, contender):
+            found = self.searches.best_set(asked)
+            self._cut[rival, cause] += found.cut
+            if judged := self._follows_decide(asked.rules, found, contender):
+                found = self.searches.best_set(asked, judged=True)
+            if _holds(found, contender) or _holds(self.searches.as_waits_stand(asked, found, judged=judged), contender):
                 return True
             if not asks_for_more(rival) or not self.ahead.carry_out(found) or rival.step is None or rival.entry is None:
                 return False
-            rules = self.searches.causes[rules.cause](rival, self.state.memory.shares())
-            if rules.contender_may() is not None:
+            asked = Asked(rival, self.searches.causes[cause](rival, self.state.memory.shares()))
+            if asked.rules.contender_may() is not None:
                 return False
         return False
 
-    def _follows_decide(self, rules: CauseRules, contender: WorkloadState) -> bool:
-        """Whether a contender, which is not in a set that is best by itself, may be in one of which less follows."""
+    def _follows_decide(self, rules: CauseRules, found: SearchResult, contender: WorkloadState) -> bool:
+        """Whether a contender that is not in the set that is best by itself may be in one of which less follows."""
+        if self.last or not found.pieces or _holds(found, contender):
+            return False
         own = [t for t in contender.tasks if t.node >= 0 or t.nominated >= 0]
-        return not self.last and rules.lets_go(contender, own, core=True)
+        return rules.lets_go(contender, own, core=True)
 
     def of(self, cause: Cause, tasks: Sequence[TaskState]) -> tuple[FollowUp, ...]:
         """Give the follow-ups of evicting tasks without a beneficiary; the session stays as it is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from tenure.engine.memo import Memo
 from tenure.engine.plan import Plan
@@ -18,6 +18,7 @@ from tenure.engine.state.notices import notice_of
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
+from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
@@ -147,6 +148,14 @@ class SearchesAhead:
     def searched(self, asked: Asked, *, judged: bool, waits: bool = False) -> SearchResult:
         """Search for the best set; with ``waits``, as minimum runtimes and delays stand."""
         return self._passes((asked.rules.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS))
+
+    def as_waits_stand(self, asked: Asked, best: SearchResult, *, judged: bool) -> SearchResult:
+        """Give the set that a cause takes now, which may be another than the ``best`` were all waits over."""
+        waits = partial(puts_off, self.state.plugins, self.state.session, asked.rules.cause, asked.workload)
+        if not best.pieces or not waits(best.pieces):
+            return best
+        instead = self.searched(asked, judged=judged, waits=True)
+        return SearchResult() if not instead.pieces or waits(instead.pieces) else instead
 
     def _pass(self, cause: Cause, judged: bool, waits: bool) -> PreemptionPass:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.notices import in_turn, notice_of
 from tenure.engine.state.workloads import TERMINATING, WorkloadState
-from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import (
     MOST_ASKED,
@@ -95,23 +93,14 @@ class CyclesAhead:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(workload) in in_vain or not self.budget.spend():
                         continue
-                    sets = list(self._as_waits_stand(one, judged=workload not in victims))
-                    if not sets:
+                    judged = workload not in victims
+                    best = self.searches.best_set(one, judged=judged)
+                    if not best.pieces:
                         in_vain.add(alike(workload))
-                    for best, is_put_off in sets:
-                        yield one, best
-                        if not is_put_off and self.ahead.decide(best) and workload.step is not None:
-                            turns.append(workload)
-
-    def _as_waits_stand(self, asked: Asked, *, judged: bool) -> Iterator[tuple[SearchResult, bool]]:
-        """Give the set that a cause would take were all waits over, and what it takes instead of one that is put off.
-
-        Beside each, whether it is put off.
-        """
-        waits = partial(puts_off, self.state.plugins, self.session, asked.rules.cause, asked.workload)
-        best = self.searches.best_set(asked, judged=judged)
-        if best.pieces:
-            yield best, (put_off := waits(best.pieces))
-            instead = self.searches.searched(asked, judged=judged, waits=True) if put_off else best
-            if put_off and instead.pieces and not waits(instead.pieces):
-                yield instead, False
+                        continue
+                    yield one, best
+                    now = self.searches.as_waits_stand(one, best, judged=judged)
+                    if now.pieces and now is not best:
+                        yield one, now
+                    if self.ahead.decide(now) and workload.step is not None:
+                        turns.append(workload)
