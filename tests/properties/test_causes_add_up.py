@@ -76,6 +76,8 @@ BROKEN_ONCE = {
     693: "of two that were announced the one that saves its work leaves first, and asked before the other",
     103041: "the reason of an eviction at the end of its notice could not be made anew, and the cycle broke",
     104274: "what a queue within guaranteed had sent away was held against it until it had left, in this reading",
+    105081: "a set that was alone in the end was not given up, though a quota had changed what it was judged on",
+    104723: "the same, for promises from earlier cycles that come true at the end of their notices",
     107937: "who would take what a minimum runtime holds was believed to take nothing instead",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -46,16 +46,24 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
         judged = ((c, _judged(context, aftermath, sets, c)) for c in reversed(sets) if budget.spend())
         if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
             break
-    while state.evicted and (context.about is None or (len(sets) > 1 and _concern(sets, context.about))):
+    while state.evicted and (context.about is None or (not _alone(context) and _concern(sets, context.about))):
         follows = aftermath.of_plan([c for c in contenders if c not in sets])
-        lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals and len(sets) > 1]
-        if any(_give_up(context, state, sets, c, r) for c, r in lost):
+        lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals]
+        if not _alone(context) and any(_give_up(context, state, sets, c, r) for c, r in lost):
             continue
         context.plan.follow_ups = [
             NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
             for f in (follows.follow_ups if context.about is None else ())
         ]
         break
+
+
+def _alone(context: Context) -> bool:
+    """Whether all that goes does so for one contender, and no promise was open: the next cycle would decide the same.
+
+    With quotas, or a notice that ends, what was decided after a set, or before it, may change it as well.
+    """
+    return not context.paid and len({s.beneficiary for s in context.plan.steps if s.action in EVICTING}) <= 1
 
 
 def _concern(sets: Sets, about: str) -> bool:
