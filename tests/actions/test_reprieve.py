@@ -205,6 +205,14 @@ def test_it_is_not_told_to_go():
     assert [s[:2] for s in steps(played, "notice", "evict")] == [("notice", "large-0")]
 
 
+@pytest.mark.parametrize("cause", CAUSES)
+def test_it_is_not_told_to_go_where_its_queue_is_at_its_maximum_either(cause):
+    """That it is told to go itself does not crowd it out: running on, it takes nothing more."""
+    given = two(cause, eviction_notice=60 * SECOND)
+    full = tuple(replace(q, max={"cpu": 10_000}) if q.name == "q" else q for q in given.queues)
+    assert evicted(play(replace(given, queues=full))) == [("large-0", "default/second")]
+
+
 def test_it_counts_in_no_budget_from_the_next_cycle_on():
     """Two may be evicted in an hour: one was, and another may be."""
     rule = BudgetRule(name="two", max_evictions=2, per=HOUR * SECOND)

@@ -161,8 +161,9 @@ def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[Task
     for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
         session.refresh(whose)
     for task in tasks:
-        workload, amount = task.workload, task.cls.amount_at(task.leaving, session.nodes)
-        if not session.queues.admits(workload.leaf, amount, fixed=workload.fixed) or not context.placer.stay(task):
+        amount = task.cls.amount_at(task.leaving, session.nodes)
+        # what is under notice, as it may be itself, crowds it out of no queue: that it runs on takes nothing more
+        if session.queues.over_max(task.workload.leaf, amount) is not None or not context.placer.stay(task):
             return False
         recall(session, task)
     for workload in stay:
