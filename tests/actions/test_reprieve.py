@@ -213,6 +213,13 @@ def test_it_is_not_told_to_go_where_its_queue_is_at_its_maximum_either(cause):
     assert evicted(play(replace(given, queues=full))) == [("large-0", "default/second")]
 
 
+def test_it_stays_where_its_queue_is_over_its_maximum_before():
+    """The maximum was lowered: who is not needed runs on beyond it, for the queue gets nothing by this plan."""
+    given = two("reclaim")
+    lowered = tuple(replace(q, max={"cpu": 3000}) if q.name == "q" else q for q in given.queues)
+    assert evicted(play(replace(given, queues=lowered), cycles=3)) == [("large-0", "default/second")]
+
+
 def test_it_counts_in_no_budget_from_the_next_cycle_on():
     """Two may be evicted in an hour: one was, and another may be."""
     rule = BudgetRule(name="two", max_evictions=2, per=HOUR * SECOND)

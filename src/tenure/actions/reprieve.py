@@ -161,14 +161,27 @@ def run_on(context: Context, tasks: Sequence[TaskState], promised: Sequence[Task
     for whose in {**dict.fromkeys(t.workload for t in promised), **stay}:
         session.refresh(whose)
     for task in tasks:
-        amount = task.cls.amount_at(task.leaving, session.nodes)
-        # what is under notice, as it may be itself, crowds it out of no queue: that it runs on takes nothing more
-        if session.queues.over_max(task.workload.leaf, amount) is not None or not context.placer.stay(task):
+        if _breaks_a_maximum(context, task) or not context.placer.stay(task):
             return False
         recall(session, task)
     for workload in stay:
         session.refresh(workload)
     return all(w.root.satisfied(nominated=False) for w in stay) and not any(map(_is_half_of_a_group, tasks))
+
+
+def _breaks_a_maximum(context: Context, task: TaskState) -> bool:
+    """Whether a task that runs on keeps a queue over its maximum that gets something by this plan.
+
+    A queue that was over it before, and gets nothing, is left as it was. What is under notice, as the task may be
+    itself, is not counted: it takes nothing more.
+    """
+    session, queues = context.session, context.session.queues
+    amount, path = task.cls.amount_at(task.leaving, session.nodes), queues.path[task.workload.leaf]
+    if queues.over_max(task.workload.leaf, amount) is None:
+        return False
+    placed = [*context.evicting().fresh(), *(t for t in session.nominated if t not in context.paid)]
+    given = {queue for t in placed for queue in queues.path[t.workload.leaf]}
+    return any(queue in given and queues.over_max(queue, amount) is not None for queue in path)
 
 
 def _is_half_of_a_group(task: TaskState) -> bool:
