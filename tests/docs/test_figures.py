@@ -10,7 +10,7 @@ LARGE_CLASSES = 38
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 8964
+DECIDING = 8970
 """Lines of the rooms that choose who has to go."""
 
 

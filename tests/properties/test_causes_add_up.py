@@ -79,6 +79,9 @@ BROKEN_ONCE = {
     105081: "a set that was alone in the end was not given up, though a quota had changed what it was judged on",
     104723: "the same, for promises from earlier cycles that come true at the end of their notices",
     107937: "who would take what a minimum runtime holds was believed to take nothing instead",
+    100460: "what a follow-up left over went at once to another that asked, and who grows was believed to get it",
+    102020: "the same, and who grew reclaimed instead",
+    200702: "the same, for a follow-up of preempt",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

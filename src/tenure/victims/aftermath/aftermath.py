@@ -121,12 +121,9 @@ class Aftermath:
         """Let what a set changes come true; or all that the cycle has decided so far.
 
         That may matter where others might take from the contender: a rival may take it together with that place.
-        What is left over goes to those who ask for it now, before a workload that grows only once it is bound; beside a
-        reservation it is left to the next cycle.
         """
-        session, evicted, placed = self.session, result.evicted, result.placed
-        if session.settings.backfill != "easy" and self.asked.growing():
-            placed = [*placed, *self.ahead.serve_rest()]
+        session, evicted = self.session, result.evicted
+        placed = [*result.placed, *self.ahead.serve_at_once(evicted)]
         if at_risk and (len(session.nominated) <= MOST_LOOKED_AT or self.asked.growing(contender)):
             evicted, placed = sorted(session.leaving, key=by_name), sorted(session.nominated, key=by_name)
         self.ahead.come_true(evicted, placed)

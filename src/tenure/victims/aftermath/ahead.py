@@ -19,7 +19,7 @@ from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import puts_off
-from tenure.victims.aftermath.asked import Asked
+from tenure.victims.aftermath.asked import Asked, will_grow
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
 from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
@@ -81,6 +81,15 @@ class Ahead:
             self.session.note_start(workload)
         return placed
 
+    def serve_at_once(self, evicted: Iterable[TaskState]) -> list[TaskState]:
+        """Serve those who ask in the same cycle, before a workload that grows only once it is bound.
+
+        Beside a reservation what is left over waits for the next cycle; under notice ``evicted`` are still there in it.
+        """
+        session = self.session
+        grows = session.settings.backfill != "easy" and any(will_grow(t.workload) for t in session.nominated)
+        return self.serve_rest() if grows or any(notice_of(session, t.workload) for t in evicted) else []
+
     def decide(self, found: SearchResult) -> bool:
         """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
         played = found.played
@@ -110,10 +119,9 @@ class Ahead:
         return bool(bound or placed)
 
     def _end_round(self) -> None:
-        """Let what was decided come true; what is left over during a notice goes to those who ask for it then."""
+        """Let what was decided come true."""
         decided, self.decided = self.decided, AcceptedSet([], [])
-        if any(notice_of(self.session, t.workload) for t in decided.evicted):
-            decided.placed += self.serve_rest()
+        decided.placed += self.serve_at_once(decided.evicted)
         if decided.evicted or decided.placed:
             self.endings = self.endings.after(settle(self.state, decided.evicted, decided.placed))
             self.number += 1
