@@ -82,6 +82,9 @@ BROKEN_ONCE = {
     100460: "what a follow-up left over went at once to another that asked, and who grows was believed to get it",
     102020: "the same, and who grew reclaimed instead",
     200702: "the same, for a follow-up of preempt",
+    106409: "a follow-up was said of which another one follows, and the next cycle took a set of which none does",
+    203013: "the same, for a victim of a move that grows",
+    201913: "a follow-up was said whose beneficiary would lose its place again",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -7,9 +7,9 @@ step further (`ahead`). Then every enabled cause is asked
 * whether it would take the contender's place for a workload that waits. Such a set is refused, unless the contender's
   queue stays within its guaranteed.
 
-Follow-ups go one level deep: the search for one does not ask what would follow from it. The search for what would take
-the contender's place does, as that of a cycle, where the rules let the contender go by itself; what it asks is answered
-as if nothing followed from that.
+Follow-ups of a set go one level deep: the search for one does not ask what would follow from it, as it does after a
+finished plan. The search for what would take the contender's place does, as that of a cycle, where the rules let the
+contender go by itself; what it asks is answered as if nothing followed from that.
 """
 
 from __future__ import annotations

@@ -53,13 +53,14 @@ class CyclesAhead:
         if not (ask_later or growing or any(may_follow)):
             return found
         asked_for, said = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up]), set(victims)
+        in_brief = said if len(asked_for) > MOST_HELPED else set[WorkloadState]()
         with self.ahead.look():
             promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
             while goes_on or turns:  # one follow-up may let another follow
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round(asked_for, said):
+                for asked, best in self._round(asked_for, in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
@@ -78,12 +79,12 @@ class CyclesAhead:
         return [*victims, *islice(before, MOST_LOOKED_AT)]
 
     def _round(
-        self, waiting: Collection[WorkloadState], victims: Collection[WorkloadState]
+        self, waiting: Collection[WorkloadState], in_brief: Collection[WorkloadState]
     ) -> Iterator[tuple[Asked, SearchResult]]:
         """Give what a cycle would do for those who wait: cause by cause, in their turn, and each on what was decided.
 
         Where what a cause would do is put off, it is said what the next causes would do as well. What would follow from
-        that in turn is asked for others than the ``victims``.
+        that in turn is asked for all but those ``in_brief``.
         """
         fairness = self.state.fairness
         for cause, make in self.asked.enabled("").items():
@@ -93,7 +94,7 @@ class CyclesAhead:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(workload) in in_vain or not self.budget.spend():
                         continue
-                    judged = workload not in victims
+                    judged = workload not in in_brief
                     best = self.searches.best_set(one, judged=judged)
                     if not best.pieces:
                         in_vain.add(alike(workload))
