@@ -10,7 +10,7 @@ LARGE_CLASSES = 38
 LARGEST = 32
 """Methods of the largest of them."""
 
-DECIDING = 8970
+DECIDING = 8973
 """Lines of the rooms that choose who has to go."""
 
 

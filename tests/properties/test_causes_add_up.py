@@ -85,6 +85,7 @@ BROKEN_ONCE = {
     106409: "a follow-up was said of which another one follows, and the next cycle took a set of which none does",
     203013: "the same, for a victim of a move that grows",
     201913: "a follow-up was said whose beneficiary would lose its place again",
+    203867: "requeue took a set of which a follow-up let another take its contender's place",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -13,7 +13,7 @@ from tenure.model.values.readable import weighted_hours
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.rules import RequeueRules
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.dry_run.outcome import AcceptedSet, gone_for_now
+from tenure.victims.dry_run.outcome import AcceptedSet, gone_for_now, to_the_end
 from tenure.victims.recording.record import prices, record
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
@@ -30,9 +30,12 @@ class RequeueCommits:
         self.number = 0
 
     def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> AcceptedSet | Refusal:
-        """Play a set through; with ``keep``, one that pays stays carried out."""
+        """Play a set through; with ``keep``, one that pays also after what follows from it stays carried out."""
         rules = RequeueRules(self.session, self.dry_runs.shares, contender, pieces)
-        return self.dry_runs.play(rules, pieces, keep=keep)
+        played = self.dry_runs.play(rules, pieces, keep=keep, enough=to_the_end if keep else None)
+        if keep and isinstance(played, AcceptedSet) and played.undone is not None:
+            self.dry_runs.carry_out(contender, played)
+        return played
 
     def place(self, played: AcceptedSet) -> None:
         """Write into the plan what found a place without an eviction."""
