@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from tests.actions.helpers import cluster, queue, runs
 from tests.builders import cluster as cluster_of
 from tests.builders import node, spec, workload
 from tests.builders import queue as queue_of
+from tests.properties.adding_up import drawn
 from tests.properties.contention import contended
 
 from tenure.engine.snapshot import session_of
 from tenure.engine.state.evictions import evict_all
 from tenure.fairness.current import Fairness
+from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import CandidateGatherer, VictimCandidates, leaf_memo
 from tenure.victims.candidates.index import CandidateIndex, PieceStream
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.candidates.preemptible_usage import PreemptibleUsage
-from tenure.victims.rules.causes import ReclaimEligibility
+from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search.search_scope import SearchScope
 from tenure.victims.search.usable import UsablePieces
+
+RULES = {
+    "reclaim": ReclaimEligibility,
+    "preempt": lambda session, _, contender: PreemptRules(session, contender),
+    "consolidate": lambda session, _, contender: ConsolidateRules(session, contender),
+    "requeue": OverdueRules,
+}
 
 
 def all_of(session):
@@ -124,6 +134,23 @@ def test_what_scenarios_share_of_a_leaf_is_what_a_gatherer_finds_there():
             compare()
         compare()
     assert len(used) > 100
+
+
+@pytest.mark.parametrize("cause", ["reclaim", "preempt", "consolidate", "requeue"])
+def test_contenders_share_what_each_of_them_finds_alone(cause):
+    """Whoever asked first: queues and priorities decide who may be taken for whom."""
+    found = 0
+    for seed in range(150):
+        session = session_of(drawn(seed))
+        holdings, plugins, shares = PreemptibleUsage(session), EvictionPlugins([]), Fairness(session).now()
+        shared = CandidateGatherer(session, plugins, holdings, detailed=False)
+        for contender in session.waiting.all():
+            rules = RULES[cause](session, shares, contender)
+            alone = CandidateGatherer(session, plugins, holdings, detailed=False).gather(rules).candidate_leaves
+            together = shared.gather(rules).candidate_leaves
+            assert [said(leaf)[:3] for leaf in together] == [said(leaf)[:3] for leaf in alone], seed
+            found += any(map(len, alone))
+    assert found > 50
 
 
 def said(leaf: LeafCandidates):
