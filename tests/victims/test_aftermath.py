@@ -205,6 +205,20 @@ def test_where_equals_take_turns_it_is_said_that_a_victim_takes_the_turn_of_anot
     ]
 
 
+@pytest.mark.parametrize(("gpus", "order", "gone"), [(1, "overdue", "a"), (1, "cost", "c"), (2, "overdue", "ab")])
+def test_requeue_is_said_to_take_what_comes_first_in_its_order(gpus, order, gone):
+    """``a`` has overstayed the longest, and ``c`` costs the least; for two GPUs the beginning of the order goes."""
+    ages = {"v": 10, "c": 40, "b": 50, "a": 60}
+    running = [runs(name, "q", ["n0"], gpus=gpus if name == "v" else 1, minutes=age, expected_runtime=5 * MINUTE)
+               for name, age in ages.items()]  # fmt: skip
+    waiting, turns = waits("high", "q", gpus=gpus, priority=50), RequeueSettings(contenders="any", order=order)
+    found = play(cluster([queue("q")], [*running, waiting], gpus=gpus + 3, requeue=turns), cycles=2)
+    tasks = [(name, f"{name}-0") for name in gone]
+    assert [(s.cycle, s.task) for s in found.steps if s.action == "evict"] == [(0, "v-0"), *((1, t) for _, t in tasks)]
+    said = [f.evict for cycle, f in found.follow_ups if cycle == 0]
+    assert said == [tuple((f"default/{name}", task) for name, task in tasks)]
+
+
 def test_what_requeue_would_take_next_is_said_where_no_other_cause_is_enabled():
     """Without ``late`` its queue is within its guaranteed, and ahead of that of ``gang``, which is late too."""
     queues = [queue("a", guaranteed=1), queue("b", guaranteed=3, priority=50)]

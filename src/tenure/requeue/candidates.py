@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -10,10 +10,9 @@ from typing import NamedTuple
 from tenure.engine.requeued import Nominated
 from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import START, Demand, TaskState, WorkloadState
+from tenure.engine.state.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.nominators.contract import NominatorFindings
-from tenure.requeue.rules import asks_anew
 from tenure.shields.opt_out import spared
 from tenure.shields.price import price_of_all
 from tenure.victims.rules.pieces import Piece, held, pieces_of
@@ -57,13 +56,26 @@ class RequeueCandidate:
 
     def options(self, session: Session, placed: PlacedThisCycle) -> list[list[Piece]]:
         """Give what it can give, the gentlest first: one task of surplus, all of it, the whole with its core."""
-        pieces = pieces_of(session, self.workload, placed.fresh, core=True, paid=placed.paid)
-        surplus = sorted((p for p in pieces if not p.whole and not p.group), key=lambda p: p.rank)
-        found = [[p] for p in surplus]
-        if len(surplus) > 1:
-            found.append(surplus)
-        found += [[p] for p in pieces if p.group]
-        return found + [[p] for p in pieces if p.whole]
+        return options_of(pieces_of(session, self.workload, placed.fresh, core=True, paid=placed.paid))
+
+
+def options_of(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """Give what may be taken of the pieces of one workload, the gentlest first."""
+    surplus = sorted(filter(_is_surplus, pieces), key=lambda p: p.rank)
+    found = [[p] for p in surplus]
+    if len(surplus) > 1:
+        found.append(surplus)
+    found += [[p] for p in pieces if p.group]
+    return found + [[p] for p in pieces if p.whole]
+
+
+def gently(options: list[list[Piece]]) -> list[Piece]:
+    """Give the surplus among all that one workload can give; where there is none, the most that it can."""
+    return [p for option in options if len(option) == 1 for p in option if _is_surplus(p)] or options[-1]
+
+
+def _is_surplus(piece: Piece) -> bool:
+    return not (piece.whole or piece.group)
 
 
 def union(findings: Mapping[str, NominatorFindings]) -> list[Nominated]:
@@ -118,3 +130,25 @@ def _excess(session: Session, shares: CurrentShares, queue: int) -> float:
         ((has[row] / fair[row] - 1.0 if fair[row] else inf) if has[row] > fair[row] else 0.0 for row in shares.rows),
         default=0.0,
     )
+
+
+def asks_again(piece: Piece) -> Amount:
+    """Give what a candidate asks for next once a piece of it is gone: its core, else one task of its surplus."""
+    workload = piece.workload
+    if piece.whole:
+        return asks_anew(workload, piece.tasks)
+    if workload.step is not None:
+        return workload.step.amount
+    return min(piece.tasks, key=lambda t: t.index).cls.amount
+
+
+def asks_anew(workload: WorkloadState, otherwise: Sequence[TaskState]) -> Amount:
+    """Give what a workload asks for once all of it is gone: its core, or, where it has none, some tasks."""
+    return Demand(START, _core(workload.root) or list(otherwise), None).amount
+
+
+def _core(group: SubgroupState) -> list[TaskState]:
+    """Tasks that a workload starts with: of each leaf its first, of subgroups as many as have to run."""
+    if not group.children:
+        return group.tasks[: group.minimum]
+    return [task for child in group.children[: group.minimum] for task in _core(child)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tenure.engine.state.workloads import WorkloadState
 from tenure.requeue.attempts import RequeueAttempts
-from tenure.requeue.candidates import RequeueCandidate
+from tenure.requeue.candidates import RequeueCandidate, gently
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.prefilter import CandidatePrefilter
@@ -77,10 +77,7 @@ class MultiVictimSearch:
 
     def _gives(self, contender: WorkloadState, candidate: RequeueCandidate) -> Gives | None:
         options = [o for o in self.attempts.options(candidate) if self.attempts.allowed(contender, candidate, o)]
-        if not options:
-            return None
-        surplus = [p for o in options if len(o) == 1 and not o[0].whole and not o[0].group for p in o]
-        return surplus or options[-1], options[-1]
+        return (gently(options), options[-1]) if options else None
 
     def _paying(
         self, contender: WorkloadState, need: RoomDemand, pieces: Sequence[Piece], position: SearchPosition

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from tenure.engine.refusal import Refusal
+from tenure.engine.requeued import Nominated
 from tenure.engine.serving.order import queue_key
 from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import START, Demand, SubgroupState, TaskState, WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.reclaiming import Owed, ReclaimRules
 from tenure.model.settings import Cause
 from tenure.model.values.duration import format_time
+from tenure.requeue.candidates import asks_again, asks_anew, gently, in_order, options_of
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.rules.causes import CauseRules, overdue
@@ -110,6 +112,18 @@ class OverdueRules(RequeueRules):
         """Whether it is overdue as things are."""
         return victim is not self.contender and overdue(self.session, victim)
 
+    def in_turn(self, pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+        """Give sets as requeue tries them: each candidate alone, gently first, then growing beginnings of the order."""
+        session, own = self.session, dict[WorkloadState, list[Piece]]()
+        for piece in pieces:
+            own.setdefault(piece.workload, []).append(piece)
+        late = [Nominated(w.key, (), None, session.now - (w.started_at or 0), w.expected) for w in own]
+        options = [options_of(own[c.workload]) for c in in_order(session, self.shares, late)]
+        yield from (option for each in options for option in each)
+        for size in range(2, min(len(options), session.settings.requeue.max_candidates) + 1):
+            yield [piece for each in options[:size] for piece in gently(each)]
+            yield [piece for each in options[:size] for piece in each[-1]]
+
     def _cooling(self, victim: WorkloadState) -> Refusal | None:  # noqa: ARG002  no cooldown counts
         return None
 
@@ -124,25 +138,3 @@ def _less_urgent(session: Session, contender: WorkloadState, victim: WorkloadSta
     if mine > theirs or (equals and mine == theirs):
         return None
     return Refusal(DESERVING, f"{contender.key} has priority {mine}, {victim.key} in the same queue {theirs}")
-
-
-def asks_again(piece: Piece) -> Amount:
-    """Give what a candidate asks for next once a piece of it is gone: its core, else one task of its surplus."""
-    workload = piece.workload
-    if piece.whole:
-        return asks_anew(workload, piece.tasks)
-    if workload.step is not None:
-        return workload.step.amount
-    return min(piece.tasks, key=lambda t: t.index).cls.amount
-
-
-def asks_anew(workload: WorkloadState, otherwise: Sequence[TaskState]) -> Amount:
-    """Give what a workload asks for once all of it is gone: its core, or, where it has none, some tasks."""
-    return Demand(START, _core(workload.root) or list(otherwise), None).amount
-
-
-def _core(group: SubgroupState) -> list[TaskState]:
-    """Tasks that a workload starts with: of each leaf its first, of subgroups as many as have to run."""
-    if not group.children:
-        return group.tasks[: group.minimum]
-    return [task for child in group.children[: group.minimum] for task in _core(child)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import mul, sub
 from typing import ClassVar
 
@@ -44,6 +44,9 @@ class CauseRules(ABC):
     """
 
     cause: ClassVar[Cause]
+
+    in_turn: Callable[[Iterable[Piece]], Iterator[list[Piece]]] | None = None
+    """Gives sets of some pieces in the order in which the first that pays is taken; None: the best is."""
 
     def __init__(self, session: Session, contender: WorkloadState) -> None:
         self.session = session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.refusal import Refusal
@@ -13,7 +13,7 @@ from tenure.victims.candidates.index import sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet, Enough
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.returning_victims import ReturningVictims
 
 MOST_IN_VAIN = 32
@@ -159,3 +159,24 @@ class SetTrials:
     def gives_up(self, most: int) -> bool:
         """Whether as many sets were tried in vain as may be, or ``most`` of any kind."""
         return self._without_effect > self.most_in_vain or self.found.tried > most
+
+    def first_of(self, turns: Iterable[list[Piece]], budget: SearchBudget) -> list[Piece] | None:
+        """Give the first set that pays, but who does not let go or is not needed; the last are given back first."""
+        for pieces in turns:
+            kept = pieces
+            while kept and self._without_effect <= self.most_in_vain and self.may_do(kept) and budget.spend():
+                verdict = self.play(kept)
+                if isinstance(verdict, AcceptedSet):
+                    return needed(self, kept, budget, reversed(kept))
+                rest = [p for p in kept if p.workload.key != verdict.about]
+                kept = rest if len(rest) < len(kept) else []
+        return None
+
+
+def needed(trials: SetTrials, pieces: list[Piece], budget: SearchBudget, order: Iterable[Piece]) -> list[Piece]:
+    """Give back, in ``order``, every piece without which a set pays as well."""
+
+    def pays(fewer: list[Piece]) -> bool:
+        return trials.need.met(fewer) and budget.spend() and isinstance(trials.play(fewer), AcceptedSet)
+
+    return needed_of(pieces, pays, order)

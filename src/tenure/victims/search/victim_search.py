@@ -18,11 +18,11 @@ from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, to_the_end
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece, needed_of
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.exact import MOST_AROUND, ExactSets
 from tenure.victims.search.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.search.search_scope import SearchScope
-from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult, SetTrials
+from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult, SetTrials, needed
 from tenure.victims.search.usable import UsablePieces
 
 EXACT = 12
@@ -80,10 +80,13 @@ class VictimSearch:
         found = self.found
         if not self.need.ever():
             return found
-        if self.need.tasks == 1 and (first := self._first_alone(budget)) is not None:
+        if (in_turn := self.rules.in_turn) is not None:
+            first = self.trials.first_of(in_turn(filter(self.usable.wanted, self.candidates.all())), budget)
+        else:
+            first = self._first_alone(budget) if self.need.tasks == 1 else None
+        if first is not None:
             found.pieces, found.played = first, self.trials.outcome(first)
-            return found
-        if found.closed or not self._choose():
+        if first is not None or in_turn is not None or found.closed or not self._choose():
             return found
         best = None
         if self.trials.many or budget.left < 1 << len(self.few):
@@ -196,7 +199,8 @@ class VictimSearch:
             large = self.need.exact and len(chosen) > LARGE
             verdict = self.trials.play(chosen, last=large)
             if isinstance(verdict, AcceptedSet):
-                return chosen if large else self._reprieve(chosen, budget)
+                dearest_first = reversed(sorted_pieces(chosen))
+                return chosen if large else needed(self.trials, chosen, budget, dearest_first)
             if not verdict.about:
                 if greedy is None or verdict.shield != NO_ROOM or not greedy.also(self.dry_runs.ahead):
                     return None
@@ -216,11 +220,3 @@ class VictimSearch:
             return lambda piece: piece.workload.key == verdict.about
         path, queue = self.session.queues.path, self.session.queues.index[verdict.about]
         return lambda piece: queue in path[piece.workload.leaf]
-
-    def _reprieve(self, pieces: list[Piece], budget: SearchBudget) -> list[Piece]:
-        """Give back, the dearest first, every victim without which the set pays as well."""
-
-        def pays(fewer: list[Piece]) -> bool:
-            return self.need.met(fewer) and budget.spend() and isinstance(self.trials.play(fewer), AcceptedSet)
-
-        return needed_of(pieces, pays, reversed(sorted_pieces(pieces)))
