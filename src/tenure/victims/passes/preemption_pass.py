@@ -20,6 +20,7 @@ from tenure.model.settings import Cause
 from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
+from tenure.shields.min_runtime import any_minimum
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import falls_of, waits_since
 from tenure.victims.bounds.branches import VictimBranches
@@ -269,7 +270,8 @@ class PreemptionPass:
         prepare = partial(self._prepare, rules) if at_once and not alone else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
-        most = MOST_IN_VAIN * AHEAD if alone else MOST_IN_VAIN
+        patient = alone and any_minimum(self.session.settings, self.session.queues)
+        most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone
         return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told)
 

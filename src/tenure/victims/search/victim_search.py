@@ -35,7 +35,7 @@ ATTEMPTS = 6
 """Greedy sets that are tried, each without the workloads for which the one before was refused."""
 
 AHEAD = 4
-"""How many times as many where it is asked what a later cycle would find: that may choose among fewer pieces."""
+"""How many times as many where it is asked what a later cycle finds, to which minimum runtimes may leave fewer."""
 
 TOLD = 8
 """Queues of which it is said why nothing is taken from them, where nothing is taken from any."""
