@@ -78,6 +78,7 @@ BROKEN_ONCE = {
     104233: "requeue was believed to take what costs least, and takes what comes first in its order",
     220427: "the same",
     102785: "moves were said that the search of the next cycle gives up before it comes to",
+    221863: "a victim was believed to take from others what another one leaves it room for in the same cycle",
     103041: "the reason of an eviction at the end of its notice could not be made anew, and the cycle broke",
     104274: "what a queue within guaranteed had sent away was held against it until it had left, in this reading",
     105081: "a set that was alone in the end was not given up, though a quota had changed what it was judged on",

@@ -67,6 +67,17 @@ def test_a_finished_plan_says_what_would_follow():
     }  # fmt: skip
 
 
+def test_a_victim_is_said_to_take_nothing_where_another_leaves_it_room():
+    """The first of the three takes ``big``, whose other GPU is the second's, and the third takes ``small``."""
+    queues = [queue("a", guaranteed=0, reclaim_min_runtime=30 * MINUTE), queue("c", guaranteed=3)]
+    running = [runs(name, "a", ["n0"], priority=50, created_at=number) for number, name in enumerate(("v", "w", "x"))]
+    running += [runs("small", "a", ["n0"], minutes=20), runs("big", "a", ["n0"], gpus=2, minutes=5)]
+    found = play(cluster(queues, [*running, waits("j", "c", gpus=3)], gpus=6), cycles=3)
+    later = [(s.beneficiary, s.task) for s in found.steps if s.action == "evict" and s.cycle]
+    assert later == [("default/v", "big-0"), ("default/x", "small-0")]
+    assert [(f.of, f.evict[0][1]) for cycle, f in found.follow_ups if not cycle] == later
+
+
 def test_nothing_follows_for_a_cause_that_is_not_enabled():
     assert play(a_victim_that_would_preempt(modes={"preempt": "shadow"})).follow_ups == []
 

@@ -165,6 +165,12 @@ class SearchesAhead:
         instead = self.searched(asked, judged=judged, waits=True)
         return SearchResult() if not instead.pieces or waits(instead.pieces) else instead
 
+    def as_it_is(self, asked: Asked) -> SearchResult:
+        """Give what serves a workload for which what was decided leaves room, as its turn comes in the same cycle."""
+        if not self.ahead.decided.evicted:
+            return SearchResult()
+        return SearchResult(played=self._passes((asked.rules.cause, True, False)).as_it_is(asked.rules))
+
     def _pass(self, cause: Cause, judged: bool, waits: bool) -> PreemptionPass:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
         return PreemptionPass(replace(self._thought(), plugins=plugins, aftermath=judge), cause, self.causes[cause])

@@ -94,6 +94,9 @@ class CyclesAhead:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(workload) in in_vain or not self.budget.spend():
                         continue
+                    if self.ahead.decide(self.searches.as_it_is(one)):
+                        turns += [workload] if workload.step is not None else []
+                        continue
                     judged = workload not in in_brief
                     best = self.searches.best_set(one, judged=judged)
                     if not best.pieces:

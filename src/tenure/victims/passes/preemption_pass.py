@@ -339,23 +339,27 @@ class PreemptionPass:
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
+        if (played := self.as_it_is(rules, keep=True)) is None:
+            return False
+        record(self.state, played, {}, self.cause, rules.contender, lambda _, __: "")
+        self.gatherer.leave({t.workload for t in played.placed})
+        self.unhelped.clear()
+        return True
+
+    def as_it_is(self, rules: CauseRules, *, keep: bool = False) -> AcceptedSet | None:
+        """Give what serves a contender for which there is room by now, if there is."""
         session, contender, step = self.session, rules.contender, rules.contender.step
         assert step is not None
         known = step.shape is not None and step.shape.failed == session.epoch
         if known or session.settings.backfill == "easy" or held_back(session, contender, step):
-            return False
+            return None
         if not RoomDemand(session, step).met(()):
             if step.shape is not None:
                 step.shape.failed = session.epoch
-            return False
+            return None
         is_next = contender in self._served_as_it_is(None)
-        played = self.dry_runs.play(rules, (), keep=True) if is_next else None
-        if not isinstance(played, AcceptedSet):
-            return False
-        record(self.state, played, {}, self.cause, contender, lambda _, __: "")
-        self.gatherer.leave({t.workload for t in played.placed})
-        self.unhelped.clear()
-        return True
+        played = self.dry_runs.play(rules, (), keep=keep) if is_next else None
+        return played if isinstance(played, AcceptedSet) else None
 
     def _carry_out(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> None:
         """Carry the best set out on the session, and write it into the plan."""
