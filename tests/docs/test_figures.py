@@ -10,11 +10,7 @@ LARGE_CLASSES = 38
 LARGEST = 32
 """Methods of the largest of them."""
 
-<<<<<<< HEAD
-DECIDING = 8973
-=======
-DECIDING = 9023
->>>>>>> 0b13a559 (Who has room by what was decided before it in the same cycle takes nothing in what follows from a plan: the set of another was said for it)
+DECIDING = 9038
 """Lines of the rooms that choose who has to go."""
 
 

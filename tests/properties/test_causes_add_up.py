@@ -91,6 +91,8 @@ BROKEN_ONCE = {
     203013: "the same, for a victim of a move that grows",
     201913: "a follow-up was said whose beneficiary would lose its place again",
     203867: "requeue took a set of which a follow-up let another take its contender's place",
+    222521: "what is left over was believed to be kept for a victim that grows, and went to who asked before it",
+    102508: "what a set leads to was not asked where it was said what follows, and a later cycle took a larger one",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

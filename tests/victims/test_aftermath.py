@@ -78,6 +78,16 @@ def test_a_victim_is_said_to_take_nothing_where_another_leaves_it_room():
     assert [(f.of, f.evict[0][1]) for cycle, f in found.follow_ups if not cycle] == later
 
 
+def test_what_a_victim_leaves_over_before_it_grows_is_said_to_be_taken_from_who_got_it():
+    """``p`` gets the other GPU of ``big`` in the cycle in which the core of ``v`` waits for the first."""
+    queues = [queue("a", guaranteed=0, reclaim_min_runtime=30 * MINUTE), queue("c", guaranteed=2)]
+    running = [runs("v", "a", ["n0", "n0"], core=1, priority=50), runs("big", "a", ["n0"], gpus=2, minutes=5)]
+    found = play(cluster(queues, [*running, waits("p", "a"), waits("j", "c", gpus=2)]), cycles=6)
+    later = [(s.beneficiary, s.task) for s in found.steps if s.action == "evict" and s.cycle]
+    assert later == [("default/v", "big-0"), ("default/v", "p-0")]
+    assert [(f.of, f.evict[0][1]) for cycle, f in found.follow_ups if not cycle] == later
+
+
 def test_nothing_follows_for_a_cause_that_is_not_enabled():
     assert play(a_victim_that_would_preempt(modes={"preempt": "shadow"})).follow_ups == []
 

@@ -78,37 +78,41 @@ class VictimSearch:
     def run(self, budget: SearchBudget) -> SearchResult:
         """Find the best set within the budget."""
         found = self.found
-        if not self.need.ever():
-            return found
+        if self.need.ever():
+            found.pieces = self._best(budget)
+        if found.pieces is not None and not found.carried_out:
+            found.played = self.trials.outcome(found.pieces)
+        return found
+
+    def _best(self, budget: SearchBudget) -> list[Piece] | None:
         if (in_turn := self.rules.in_turn) is not None:
-            first = self.trials.first_of(in_turn(filter(self.usable.wanted, self.candidates.all())), budget)
-        else:
-            first = self._first_alone(budget) if self.need.tasks == 1 else None
-        if first is not None:
-            found.pieces, found.played = first, self.trials.outcome(first)
-        if first is not None or in_turn is not None or found.closed or not self._choose():
-            return found
+            return self.trials.first_of(in_turn(filter(self.usable.wanted, self.candidates.all())), budget)
+        first = self._first_alone(budget) if self.need.tasks == 1 else None
+        if first is not None or self.found.closed or not self._choose():
+            return first
         best = None
         if self.trials.many or budget.left < 1 << len(self.few):
             best = self._greedy(budget)
-            if found.carried_out:
-                found.pieces = best
-                return found
+            if self.found.carried_out:
+                return best
             if best is None and self.scope.others:  # the few that are taken apart have no room for all of them
-                found.cut = True
-                return found
+                self.found.cut = True
+                return None
+        best = self._taken_apart(best, budget)
+        return None if best is None else sorted_pieces(best)
+
+    def _taken_apart(self, best: list[Piece] | None, budget: SearchBudget) -> list[Piece] | None:
+        """Give the best of all subsets of the pieces that matter, ``best`` being the best that is known."""
+        found = self.found
         sets = ExactSets(self.trials, self.scope, self._core(best), budget)
-        found.pieces, beyond = sets.best(best), sets.subsets.beyond
-        if self.told and beyond is not None and not (found.pieces or found.refusals or budget.hit):
+        pieces, beyond = sets.best(best), sets.subsets.beyond
+        if self.told and beyond is not None and not (pieces or found.refusals or budget.hit):
             self.trials.play(beyond)  # to say why nothing is taken
-        if found.pieces is None and self.trials.many and self.rules.cause == "consolidate":
+        if pieces is None and self.trials.many and self.rules.cause == "consolidate":
             moves = (self._alone(piece, budget) for piece in islice(self.pool.ordered(), MOST_AROUND))
-            found.pieces = next(filter(None, moves), None)  # the very first may have no place to go to, and one does
-            found.cut = found.cut and found.pieces is None
-        if found.pieces is not None:
-            found.pieces = sorted_pieces(found.pieces)
-            found.played = self.trials.outcome(found.pieces)
-        return found
+            pieces = next(filter(None, moves), None)  # the very first may have no place to go to, and one does
+            found.cut = found.cut and pieces is None
+        return pieces
 
     def _choose(self) -> bool:
         """See what there is to choose from; False if nothing."""
