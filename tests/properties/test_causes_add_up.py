@@ -74,7 +74,6 @@ BROKEN_ONCE = {
     45934: "the cycle that binds and the one after it were looked at as one, and what a later one takes was kept",
     61866: "a move was found by the rescheduler alone, as the first pieces of many had no place to go to",
     693: "of two that were announced the one that saves its work leaves first, and asked before the other",
-    102508: "what a set leads to was not asked where it was said what follows, and a later cycle took a larger one",
     104233: "requeue was believed to take what costs least, and takes what comes first in its order",
     220427: "the same",
     102785: "moves were said that the search of the next cycle gives up before it comes to",
