@@ -202,10 +202,7 @@ class CandidateGatherer:
     def _alike(self, rules: CauseRules) -> Callable[[int], Alike]:
         """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
         cause, contender, own = rules.cause, rules.contender, rules.contender.leaf
-        if cause in {
-            "preempt",
-            "requeue",
-        }:  # the contender's priority decides, and where requeue is fenced off, its leaf
+        if cause in ("preempt", "requeue"):  # its priority decides, and where requeue is fenced off, its leaf
             return lambda _: (cause, own, contender.priority, False)
         owed = self.plugins.is_owed(self.session, cause, contender)
         if self.plugins.budgets.active:
