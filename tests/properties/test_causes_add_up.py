@@ -9,7 +9,7 @@ from tests.effort import tries
 from tests.properties.adding_up import announced, drawn, forbidden, guarded, improved, played, priced
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "60"))
-"""How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some twenty minutes on one processor."""
+"""How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some ten minutes on one processor."""
 
 FIRST = int(os.environ.get("TENURE_FIRST_CLUSTER", "0"))
 """Where the seeds begin."""
