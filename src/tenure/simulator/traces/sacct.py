@@ -13,7 +13,7 @@ from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat
 from tenure.simulator.traces.sacct_json import json_rows
 from tenure.simulator.traces.source import ProblemList, TraceSource
 from tenure.simulator.traces.spreading import PodGroups
-from tenure.simulator.traces.table import TableLayout, TableRow, TraceTableReader, lower, plain_name
+from tenure.simulator.traces.table import TableLayout, TableRow, TraceTableReader, first_text, lower, plain_name
 from tenure.simulator.traces.tres import pods_of
 
 JOBS = TraceTable(
@@ -191,11 +191,11 @@ def _is_json(source: TraceSource) -> bool:
 
 
 def _separator(source: TraceSource) -> str:
-    return "|" if b"|" in source.data[: 64 * 1024].lstrip(b"\r\n").split(b"\n", 1)[0] else ","
+    return "|" if "|" in first_text(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace")) else ","
 
 
 def _recognises(_name: str, head: str) -> bool:
-    names = {name.strip().lower() for name in head.lstrip("\r\n").split("\n", 1)[0].split("|")}
+    names = {name.strip().lower() for name in first_text(head).split("|")}
     return {"jobid", "submit"} <= names or re.match(r"\s*\{\s*\"(jobs|meta)\"\s*:", head) is not None
 
 

@@ -207,9 +207,14 @@ def lower(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
+def first_text(head: str) -> str:
+    """Give the first line that is not empty, from the beginning of a file's content."""
+    return head.lstrip("\r\n").partition("\n")[0]
+
+
 def first_line(head: str) -> list[str]:
     """Give the column names of a CSV file from the beginning of its content; one without letters if there are none."""
-    line = head.lstrip("\r\n").partition("\n")[0]
+    line = first_text(head)
     try:
         cells = next(csv.reader([line]), [])
     except csv.Error:  # it is no CSV
