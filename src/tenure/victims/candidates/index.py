@@ -12,7 +12,7 @@ from operator import attrgetter
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.candidates.gatherer import VictimCandidates, in_order
-from tenure.victims.candidates.leaf_candidates import LeafCandidates, Refused
+from tenure.victims.candidates.leaf_candidates import LeafCandidates, RowsRefused
 from tenure.victims.rules.pieces import Piece, Rank
 
 Usable = Callable[[Piece], bool]
@@ -21,7 +21,7 @@ Usable = Callable[[Piece], bool]
 class CandidateIndex:
     """The usable pieces of some candidates; of some it is known that they are not: the rules have ``refused`` them."""
 
-    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable, refused: Refused) -> None:
+    def __init__(self, session: Session, candidates: VictimCandidates, usable: Usable, refused: RowsRefused) -> None:
         self.session = session
         self.candidates = candidates
         self.usable = usable

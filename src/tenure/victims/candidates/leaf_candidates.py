@@ -32,7 +32,7 @@ class PricedPieces(NamedTuple):
     growth: Floats
 
 
-Refused = Callable[[int, tuple[int, ...]], bool]
+RowsRefused = Callable[[int, tuple[int, ...]], bool]
 """Whether it is known that the rules let nothing of a leaf go that holds resources in these rows."""
 
 MANY_GONE = 16
@@ -90,7 +90,7 @@ class LeafCandidates:
         """Give all pieces, those of lower priority first, then by cost."""
         return (p for p in self._sorted if p.workload not in self._gone)
 
-    def but(self, refused: Refused, *, cheapest_first: bool = False) -> Iterator[Piece]:
+    def but(self, refused: RowsRefused, *, cheapest_first: bool = False) -> Iterator[Piece]:
         """Give all pieces in order, or by their floor, but those that are known to be refused by then."""
         if cheapest_first not in self._stretches:
             pieces = sorted(self._sorted, key=lambda p: p.floor) if cheapest_first else self._sorted
