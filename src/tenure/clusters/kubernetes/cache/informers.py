@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
-
-import msgspec
 
 from tenure.clusters.kubernetes import api, keys
 from tenure.clusters.kubernetes.cache.allocations import AssumedAllocations
@@ -32,6 +30,7 @@ from tenure.clusters.kubernetes.cache.handlers import (
 )
 from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
+from tenure.clusters.kubernetes.client.discovery import ServedResources
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
 from tenure.clusters.kubernetes.decoding import decode
@@ -145,7 +144,6 @@ _OPTIONAL = frozenset(
 """What only adds to what pods say themselves."""
 
 _NEEDED = frozenset({"pods", "nodes"})
-_NOT_THERE = frozenset({403, 404})
 _MOST_FINDINGS = 1000
 _KEPT = frozenset({"Queue", "DisruptionBudget", "NodePool", "WorkloadKind"})
 """Kinds that say of themselves whether they could be read."""
@@ -282,29 +280,22 @@ class InformerCache:
     def discover(self) -> None:
         """Begin to watch kinds that were installed since this was last looked at."""
         self._discovered = time.monotonic()
-        served: dict[str, set[str]] = {}
+        served = ServedResources(self.client)
         installed = _WHERE_INSTALLED | (_KUEUE if self.options.kueue else {})
         for name, (groups, resource) in installed.items():
-            group = None if name in self.reflectors else self._first_with(resource, groups, served)
+            if name in self.reflectors:
+                continue
+            group = next((group for group in groups if served.serves(group, resource)), None)
             if group is not None:
                 self._groups[name] = group
                 self._watch(name, f"{group}/{resource}", _struct_of(name), self._objects(name))
         for kind in self.kinds:
             if kind.source in self.reflectors or kind.key == POD:
                 continue
-            if self._first_with(kind.resource, (api_path(kind.group, kind.version),), served) is not None:
+            if served.serves(api_path(kind.group, kind.version), kind.resource):
                 self._watch(kind.source, kind.path, api.ApiObject, self._objects(kind.source),
                             only_metadata=kind.reads_only_metadata)  # fmt: skip
                 self.pods.owners.watch(kind.key)
-
-    def _first_with(self, resource: str, groups: Sequence[str], served: dict[str, set[str]]) -> str | None:
-        """Give the first of some groups that serves a resource; what they serve is asked for once."""
-        for group in groups:
-            if group not in served:
-                served[group] = self._served(group)
-            if resource in served[group]:
-                return group
-        return None
 
     def renew_kinds(self) -> None:
         """Take the kinds of owners as they are described now; objects of a kind that changed are read anew."""
@@ -324,15 +315,6 @@ class InformerCache:
                 reflector.stop()
         self.pods.know(self.kinds)
         self._discovered = -1e9
-
-    def _served(self, group: str) -> set[str]:
-        try:
-            listed = msgspec.json.decode(self.client.get(group))
-        except ApiError as error:
-            if error.status in _NOT_THERE:
-                return set()
-            raise
-        return {entry["name"] for entry in listed.get("resources", ())}
 
     def discover_at_times(self, every: float = 60.0) -> None:
         """Look for kinds that were installed, unless that was done a short while ago."""
