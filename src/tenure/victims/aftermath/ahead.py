@@ -87,7 +87,7 @@ class Ahead:
         Beside a reservation what is left over waits for the next cycle; under notice ``evicted`` are still there in it.
         """
         session = self.session
-        grows = session.settings.backfill != "easy" and any(will_grow(t.workload) for t in session.nominated)
+        grows = session.settings.backfill != "easy" and any(map(will_grow, {t.workload for t in session.nominated}))
         return self.serve_rest() if grows or any(notice_of(session, t.workload) for t in evicted) else []
 
     def decide(self, found: SearchResult) -> bool:
