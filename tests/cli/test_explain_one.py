@@ -97,7 +97,7 @@ def as_it_stands(session):
     )
     of_task = attrgetter("phase", "node", "nominated", "leaving", "terminating_since", "stuck", "notice")
     return (
-        queues.allocated, queues.pending, queues.fixed, session.nodes.room.tolist(), session.total(),
+        queues.allocated, queues.pending, queues.fixed, session.nodes.room.tolist(), session.occupancy.total(),
         {k: (names(w), w.step and (w.step.kind, w.step.amount), list(map(of_task, w.tasks)))
          for k, w in session.workloads.items()},
         {leaf: [e[-1].key for e in entries if e[-1].entry is e] for leaf, entries in session.waiting.entries.items()},

@@ -7,7 +7,7 @@ from tools.figures import MOST_COMPLEX, figures
 LARGE_CLASSES = 38
 """Classes with more than twelve methods that are left; fewer is better."""
 
-LARGEST = 32
+LARGEST = 28
 """Methods of the largest of them."""
 
 DECIDING = 9038

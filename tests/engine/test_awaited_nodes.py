@@ -61,7 +61,7 @@ def test_it_says_which_node_it_waits_for_and_what_helps():
 def test_capacity_to_come_counts_for_no_share():
     """What is not there yet is no queue's fair share."""
     nodes = [node("new", cpu=8, awaited_until=LATER), node("there", cpu=4)]
-    assert session_of(cluster(nodes)).total()[0] == 4000
+    assert session_of(cluster(nodes)).occupancy.total()[0] == 4000
 
 
 def test_a_simulation_leaves_it_out():

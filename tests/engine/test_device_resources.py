@@ -109,7 +109,7 @@ def test_parts_of_a_ready_node_are_part_of_what_is_shared():
     """And what runs there holds it, so that all counts agree."""
     session = session_of(of_parts(small("runs", on=["n"])))
     row = session.nodes.row[GPU]
-    assert session.total()[row] == 7 * 142
+    assert session.occupancy.total()[row] == 7 * 142
     assert session.queues.allocated[session.queues.index["q"]][row] == 142
     audit(session)
 

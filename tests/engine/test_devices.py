@@ -520,7 +520,7 @@ def test_devices_count_for_the_queue_of_their_pod():
     found = cluster(slices, claims, works, classes=(named,))
     limited = replace(found, queues=(Queue(name="q", max={"example.com/gpu": 3}),))
     assert planned(limited).keys() == {"w0"}
-    assert session_of(found).supply == {"example.com/gpu": 4}
+    assert session_of(found).occupancy.supply == {"example.com/gpu": 4}
     settings = replace(found.settings, device_classes={"gpu": {"example.com/gpu": 1, "nvidia.com/gpu": 500}})
     counted = with_device_uses(replace(limited, settings=settings))
     assert counted.workloads[0].tasks[0].spec.counted == (("example.com/gpu", 2), ("nvidia.com/gpu", 1000))

@@ -151,9 +151,9 @@ def test_an_estimate_leaves_the_session_as_it_was():
     """What it plays is undone, what pods of other schedulers hold included."""
     foreign = workload("f", of=spec(cpu=2), on="n", running=60, expected_runtime=100, scheduler_name="other")
     session = session_of(cluster([node("n", cpu=4)], [foreign, workload("a", of=spec(cpu=4))]))
-    before = session.total()
+    before = session.occupancy.total()
     assert estimated_starts(session, Fairness(session)) == {"default/a": NOW + 40 * SECOND}
-    assert (session.total(), session.now) == (before, NOW)
+    assert (session.occupancy.total(), session.now) == (before, NOW)
 
 
 LASTS = (None, 20, 50, 100, 400)

@@ -85,7 +85,7 @@ def test_a_resource_counts_once_and_there_is_as_much_of_it_as_devices():
     made = mixed([asking("a", 2), asking("b", 1)])
     session = session_of(made)
     row = session.nodes.row[RESOURCE]
-    assert session.total()[row] == 4
+    assert session.occupancy.total()[row] == 4
     Scheduler(session).cycle(NOW)
     assert session.queues.allocated[0][row] == 3
     assert not audit(session)

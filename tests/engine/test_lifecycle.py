@@ -98,7 +98,7 @@ MISTAKES = {
     "noticed": lambda s: s.noticed.add(task_of(s, "w")),
     "a node's tasks": lambda s: s.on_node[0].clear(),
     "a task that is nowhere": lambda s: s.on_node[1].add(task_of(s, "w")),
-    "the count of those that differ": lambda s: s.count_waiting(1),
+    "the count of those that differ": lambda s: s.occupancy.count_differing(1),
     "a place in line": lambda s: s.waiting.entries[s.workloads["default/w"].leaf].clear(),
     "a step": lambda s: setattr(s.workloads["default/w"], "step", None),
     "a stuck task": lambda s: setattr(task_of(s, "r"), "stuck", True),

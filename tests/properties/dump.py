@@ -17,7 +17,7 @@ def state_of(session):
         "hold": session.terms.counts.hold.tolist(),
         "port": session.terms.counts.port.tolist(),
         "queues": [list(session.queues.allocated), list(session.queues.fixed), list(session.queues.pending)],
-        "foreign": list(session.foreign),
+        "foreign": list(session.occupancy.foreign),
         "on node": [sorted(_name(t) for t in tasks) for tasks in session.on_node],
         "nominated": sorted(_name(t) for t in session.nominated),
         "terminating": sorted(_name(t) for t in session.leaving),

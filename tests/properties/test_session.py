@@ -339,5 +339,5 @@ def test_what_is_kept_up_to_date_is_what_a_new_session_would_count(cluster, data
     assert not session.terms.counts.port.any()
     assert not any(session.on_node)
     assert {a for kind in ("allocated", "fixed", "pending") for q in getattr(session.queues, kind) for a in q} <= {0}
-    assert set(session.foreign) <= {0}
+    assert set(session.occupancy.foreign) <= {0}
     assert session.waiting.all() == []

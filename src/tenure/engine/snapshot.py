@@ -42,7 +42,7 @@ def session_of(cluster: Cluster, known: KnownAnswers | None = None, *, extra: It
     for name, class_name in served.items():
         if name.startswith(OF_CLASS):  # so that there is as much of it as its class has devices
             counts[class_name] = {**counts.get(class_name, {}), name: 1}
-    session.supply = supply(session.terms.devices, counts)
+    session.occupancy.supply = supply(session.terms.devices, counts)
     session.terms.devices.served.serve(session.terms.devices.room, served)
     with collector_paused():
         session.add_workloads(cluster.workloads)

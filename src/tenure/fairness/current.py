@@ -112,7 +112,7 @@ class CurrentShares:
     @cached_property
     def total(self) -> list[int]:
         """What ready nodes have, less what pods of other schedulers use."""
-        return self._fairness.session.total()
+        return self._fairness.session.occupancy.total()
 
     @cached_property
     def request(self) -> list[tuple[int, ...]]:

@@ -189,7 +189,8 @@ def _most_of_queues(session: Session) -> int:
     """Give what a leaf queue may lose: a share of what the whole cluster can do within the window."""
     bounds = session.settings.worth.max_lost
     time = round(bounds.queue * bounds.window)
-    amounts = {name: amount * time for name, amount in zip(session.queues.resources, session.total(), strict=True)}
+    total = zip(session.queues.resources, session.occupancy.total(), strict=True)
+    amounts = {name: amount * time for name, amount in total}
     return weighted(amounts, session.settings.disruption.cost)
 
 

@@ -22,11 +22,11 @@ def evict(session: SessionState, task: TaskState) -> None:
 
     The caller refreshes the workload once all its tasks that go have gone.
     """
-    session.count_released(task, task.workload.leaf)
-    session.occupy(task, task.node, task.devices, -1, now=False, then=True)
+    session.occupancy.count_released(task)
+    session.occupancy.occupy(task, task.node, task.devices, -1, now=False, then=True)
     _set_out(session, task)
     _note_eviction(session, task.workload)
-    session.count_waiting(1)
+    session.occupancy.count_differing(1)
     session.new_epoch()
 
 
@@ -41,7 +41,7 @@ def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
         if task.asks:
             asked[leaf, cls.amount] = asked.get((leaf, cls.amount), 0) + 1
         if task.terms is not None:
-            session.occupy(task, node, task.devices, -1, now=False, then=True)
+            session.occupancy.occupy(task, node, task.devices, -1, now=False, then=True)
     _occupy_later(session, [(t.cls, t.node, t.devices) for t in tasks if t.terms is None], -1)
     for task in tasks:
         _set_out(session, task)
@@ -51,7 +51,7 @@ def evict_all(session: SessionState, tasks: Sequence[TaskState]) -> None:
         session.queues.release(leaf, tuple(count * a for a in amount), fixed=fixed)
     for (leaf, amount), count in asked.items():
         session.queues.ask(leaf, tuple(count * a for a in amount))
-    session.count_waiting(len(tasks))
+    session.occupancy.count_differing(len(tasks))
     session.new_epoch()
 
 
@@ -60,7 +60,7 @@ def _set_out(session: SessionState, task: TaskState) -> None:
     journal.add(session.leaving, task)
     lifecycle.evict(journal, task, session.now)
     if task.terms is not None:
-        session.count_leaving(task, 1, now=True, then=False)
+        session.occupancy.count_leaving(task, 1, now=True, then=False)
 
 
 def nominate_back(session: SessionState, tasks: Sequence[TaskState]) -> None:
@@ -75,7 +75,7 @@ def nominate_back(session: SessionState, tasks: Sequence[TaskState]) -> None:
         held[task.cls.amount_at(task.leaving, session.nodes)] += 1
         if task.asks:
             asked[task.cls.amount] += 1
-    session.count_waiting(len(tasks))
+    session.occupancy.count_differing(len(tasks))
     for amount, count in asked.items():
         queues.unask(state.leaf, tuple(count * a for a in amount))
     for amount, count in held.items():
@@ -116,10 +116,10 @@ def depart(session: SessionState, task: TaskState) -> None:
     """An evicted task has left its node; its replacement goes on waiting, or holds its nomination."""
     session.forget_notice(task)
     node = task.leaving
-    session.occupy(task, node, task.leaving_devices, -1, now=True, then=task.stuck)
-    session.count_leaving(task, -1, now=True, then=task.stuck)
+    session.occupancy.occupy(task, node, task.leaving_devices, -1, now=True, then=task.stuck)
+    session.occupancy.count_leaving(task, -1, now=True, then=task.stuck)
     if not task.stuck:
-        session.count_waiting(-1)
+        session.occupancy.count_differing(-1)
     if task.nominated != node:
         session.journal.remove(session.on_node[node], task)
     session.journal.remove(session.leaving, task)
@@ -129,9 +129,9 @@ def depart(session: SessionState, task: TaskState) -> None:
 
 def outstay(session: SessionState, task: TaskState) -> None:
     """An evicted task is still there after its grace period: nothing is counted on its leaving any more."""
-    session.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
-    session.count_leaving(task, 1, now=False, then=True)
-    session.count_waiting(-1)
+    session.occupancy.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)
+    session.occupancy.count_leaving(task, 1, now=False, then=True)
+    session.occupancy.count_differing(-1)
     lifecycle.outstay(session.journal, task)
 
 

@@ -105,12 +105,12 @@ def recall(session: Session, task: TaskState) -> None:
     terminates = task.phase is TERMINATING
     node, devices = (task.node, task.devices) if terminates else (task.leaving, task.leaving_devices)
     leaf = task.workload.leaf
-    session.count_leaving(task, -1, now=True, then=False)
+    session.occupancy.count_leaving(task, -1, now=True, then=False)
     if task.asks and not terminates:
         session.queues.unask(leaf, task.cls.amount)
     session.queues.allocate(leaf, task.cls.amount_at(node, session.nodes), fixed=task.workload.fixed)
-    session.occupy(task, node, devices, 1, now=False, then=True)
-    session.count_waiting(-1)
+    session.occupancy.occupy(task, node, devices, 1, now=False, then=True)
+    session.occupancy.count_differing(-1)
     session.journal.remove(session.leaving, task)
     lifecycle.recall(session.journal, task)
     session.forget_notice(task)

@@ -32,11 +32,11 @@ def count_anew(session: SessionState, first: int) -> None:
 def _count_wherever(session: SessionState, task: TaskState, sign: int) -> None:
     """Count what a task's terms match, where it is, where it is promised to be, and where it leaves."""
     now, then = _views(task)
-    session.count_terms(task, sign, now=now, then=then)
+    session.occupancy.count_terms(task, sign, now=now, then=then)
     if task.leaving >= 0:
-        session.count_terms(task, sign, now=True, then=task.stuck, node=task.leaving)
+        session.occupancy.count_terms(task, sign, now=True, then=task.stuck, node=task.leaving)
     if task.leaving >= 0 or task.phase is TERMINATING:
-        session.count_leaving(task, sign, now=True, then=task.stuck)
+        session.occupancy.count_leaving(task, sign, now=True, then=task.stuck)
 
 
 def _views(task: TaskState) -> tuple[bool, bool]:

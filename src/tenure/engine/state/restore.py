@@ -40,15 +40,15 @@ def restore(session: SessionState, task: TaskState, staying: list[TaskState]) ->
     if stays and task.terms is None and task.cls.milli is None:
         staying.append(task)
     else:
-        session.occupy(task, node, task.devices, 1, now=True, then=stays)
+        session.occupancy.occupy(task, node, task.devices, 1, now=True, then=stays)
     if not stays:
-        session.count_waiting(1)
+        session.occupancy.count_differing(1)
     if task.phase is TERMINATING:
         session.leaving.add(task)
-        session.count_leaving(task, 1, now=True, then=stays)
+        session.occupancy.count_leaving(task, 1, now=True, then=stays)
     amount = task.cls.amount_at(node, session.nodes)
     if state.leaf < 0:
-        session.count_foreign(node, amount, 1)
+        session.occupancy.count_foreign(node, amount, 1)
     return amount if state.leaf >= 0 and task.phase is not TERMINATING else None
 
 
@@ -58,7 +58,7 @@ def take_room(session: SessionState, tasks: Sequence[TaskState]) -> None:
         session.nodes.fill([t.node for t in tasks], [t.cls.ask for t in tasks], [t.devices for t in tasks])
         return
     for task in tasks:
-        session.occupy(task, task.node, task.devices, 1, now=True, then=True)
+        session.occupancy.occupy(task, task.node, task.devices, 1, now=True, then=True)
 
 
 def restore_devices(session: SessionState, workloads: Iterable[WorkloadState]) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tenure.engine.journal import Journal
-from tenure.engine.plan import ClaimedDevices, ClaimedVolume
 from tenure.engine.room.classes import ClassTable
 from tenure.engine.room.fragmentation import Fragmentation
-from tenure.engine.room.nodes import UNLIMITED, NodeTable, resources_of
+from tenure.engine.room.nodes import NodeTable, resources_of
 from tenure.engine.room.score import FEW, Scorer
 from tenure.engine.run_times import RunTimes
 from tenure.engine.state import lifecycle
-from tenure.engine.state.queues import Amount, QueueTree
+from tenure.engine.state.occupancy import Occupancy
+from tenure.engine.state.queues import QueueTree
 from tenure.engine.state.roster import Roster
 from tenure.engine.state.steps import Steps
 from tenure.engine.state.transaction import Mark, Scenario, Undone
@@ -44,7 +44,6 @@ class SessionState:
     ``workloads`` are in no order that anything may depend on, for on a live cluster they come and go; ``roster`` has
     those that every cycle asks about. ``waiting`` holds, for each leaf queue, those that wait, in their order.
     ``added`` are the workloads that came since the last cycle. ``epoch`` grows whenever room may have grown anywhere.
-    ``supply`` is what the devices of claims count for queues, by resource.
     ``disruption_budgets`` are the cluster's own. ``noticed`` are the tasks whose eviction was announced, ``nominated``
     those that hold a promise, and ``leaving`` those that terminate.
     """
@@ -75,6 +74,7 @@ class SessionState:
         self.mix = Fragmentation(self.nodes)
         self.scorer = Scorer(self.nodes, settings.placement, self.mix)
         self.terms = TermTable(self.nodes, self.journal, namespaces)
+        self.occupancy = Occupancy(self.nodes, self.queues, self.terms, self.journal)
         self.steps = Steps()
         self.workloads: dict[str, WorkloadState] = {}
         self.roster = Roster()
@@ -84,8 +84,6 @@ class SessionState:
         self.leaving: set[TaskState] = set()
         self.added: list[WorkloadState] = []
         self.noticed: set[TaskState] = set()
-        self.foreign = [0] * self.nodes.amounts
-        self.supply: dict[str, int] = {}
         self.evictions: tuple[Eviction, ...] = ()
         self.disruption_budgets: tuple[DisruptionBudget, ...] = ()
         self.refused_evictions: tuple[RefusedEviction, ...] = ()
@@ -95,7 +93,6 @@ class SessionState:
         self.epoch = 0
         self._last_epoch = 0
         self._most_room: tuple[tuple[int, int], list[int]] = ((-1, 0), [])
-        self._capacity: list[int] | None = None
 
     @property
     def kinds(self) -> int:
@@ -125,7 +122,7 @@ class SessionState:
         if state.leaf >= 0:
             self.queues.release(state.leaf, task.cls.amount_at(node, self.nodes), fixed=state.fixed)
         else:
-            self.count_foreign(node, task.cls.amount_at(node, self.nodes), -1)
+            self.occupancy.count_foreign(node, task.cls.amount_at(node, self.nodes), -1)
 
     def forget_notice(self, task: TaskState) -> None:
         """A task is under notice no longer."""
@@ -149,11 +146,11 @@ class SessionState:
         journal, state = self.journal, task.workload
         lifecycle.bind(journal, task, node, devices)
         if devices or task.terms is not None:
-            self.occupy(task, node, devices, 1, now=True, then=True)
+            self.occupancy.occupy(task, node, devices, 1, now=True, then=True)
         else:
             self.nodes.take(node, task.cls.both)
         journal.add(self.on_node[node], task)
-        self._count_allocated(task, node)
+        self.occupancy.count_allocated(task, node)
         self.waiting.drop(state)
 
     def nominate(self, task: TaskState, node: int, devices: tuple[int, ...]) -> None:
@@ -161,19 +158,12 @@ class SessionState:
         journal, state = self.journal, task.workload
         lifecycle.nominate(journal, task, node, devices, self.now)
         journal.add(self.nominated, task)
-        self.occupy(task, node, devices, 1, now=False, then=True)
-        self.count_waiting(1)
+        self.occupancy.occupy(task, node, devices, 1, now=False, then=True)
+        self.occupancy.count_differing(1)
         if task.leaving != node:
             journal.add(self.on_node[node], task)
-        self._count_allocated(task, node)
+        self.occupancy.count_allocated(task, node)
         self.waiting.drop(state)
-
-    def _count_allocated(self, task: TaskState, node: int) -> None:
-        leaf, cls = task.workload.leaf, task.cls
-        if leaf >= 0:
-            if task.asks:
-                self.queues.unask(leaf, cls.amount)
-            self.queues.allocate(leaf, cls.amount_at(node, self.nodes), fixed=task.workload.fixed)
 
     def withdraw(self, task: TaskState) -> None:
         """Take a task off its node and out of its nomination; a task that was active is pending again.
@@ -183,8 +173,8 @@ class SessionState:
         journal, leaf = self.journal, task.workload.leaf
         if task.nominated >= 0:
             self._give_back(task, task.nominated, task.nominated_devices, now=False, then=True)
-            self.count_waiting(-1)
-            self.count_released(task, leaf)
+            self.occupancy.count_differing(-1)
+            self.occupancy.count_released(task)
             journal.remove(self.nominated, task)
             lifecycle.forgo(journal, task)
         if task.node >= 0:
@@ -192,96 +182,31 @@ class SessionState:
             if task.notice is not None:
                 self.forget_notice(task)
             if left and not task.stuck:
-                self.count_waiting(-1)
+                self.occupancy.count_differing(-1)
             self._give_back(task, task.node, task.devices, now=True, then=not left or task.stuck)
             if not left:
-                self.count_released(task, leaf)
+                self.occupancy.count_released(task)
             else:
-                self.count_leaving(task, -1, now=True, then=task.stuck)
+                self.occupancy.count_leaving(task, -1, now=True, then=task.stuck)
                 journal.remove(self.leaving, task)
                 if task.asks:
                     self.queues.ask(leaf, task.cls.amount)
             if leaf < 0:
-                self.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
+                self.occupancy.count_foreign(task.node, task.cls.amount_at(task.node, self.nodes), -1)
             lifecycle.free(journal, task)
         self.new_epoch()
 
-    def count_waiting(self, change: int) -> None:
-        """Count tasks for which the room of now and of then differ."""
-        self.journal.set(self.nodes, "waiting", self.nodes.waiting + change)
-
     def mark_stuck(self, task: TaskState) -> None:
         """Note that a task still terminates after its grace period: its leaving is not counted on any more."""
-        self.occupy(task, task.node, task.devices, 1, now=False, then=True)
-        self.count_leaving(task, 1, now=False, then=True)
-        self.count_waiting(-1)
+        self.occupancy.occupy(task, task.node, task.devices, 1, now=False, then=True)
+        self.occupancy.count_leaving(task, 1, now=False, then=True)
+        self.occupancy.count_differing(-1)
         lifecycle.outstay(self.journal, task)
 
-    def count_released(self, task: TaskState, leaf: int) -> None:
-        """Count what a placed task holds as no longer allocated, and as asked for again."""
-        if leaf >= 0:
-            node = task.node if task.node >= 0 and task.phase is not TERMINATING else task.nominated
-            amount = task.cls.amount_at(node, self.nodes) if node >= 0 else task.cls.amount
-            self.queues.release(leaf, amount, fixed=task.workload.fixed)
-            if task.asks:
-                self.queues.ask(leaf, task.cls.amount)
-
     def _give_back(self, task: TaskState, node: int, devices: tuple[int, ...], *, now: bool, then: bool) -> None:
-        self.occupy(task, node, devices, -1, now=now, then=then)
+        self.occupancy.occupy(task, node, devices, -1, now=now, then=then)
         if task.leaving != node and task in self.on_node[node]:
             self.journal.remove(self.on_node[node], task)
-
-    def occupy(self, task: TaskState, node: int, devices: tuple[int, ...], sign: int, *, now: bool, then: bool) -> None:
-        """Take (``sign`` 1) or give back (-1) what a task holds on a node, in the room of now, of then, or both."""
-        cls, nodes = task.cls, self.nodes
-        milli = 1000 if cls.milli is None else int(cls.milli[node])
-        nodes.occupy(node, cls.takes(node, nodes), devices, milli, now=now, then=then, sign=sign)
-        if task.terms is not None and (now or then):
-            self.terms.counts.count(task.terms, node, now=now, then=then, sign=sign)
-
-    def count_terms(self, task: TaskState, sign: int, *, now: bool, then: bool, node: int = -2) -> None:
-        """Count what a task's terms match, on ``node`` or where it is or is promised to be."""
-        if task.terms is not None and (now or then):
-            where = node if node >= 0 else task.node if task.node >= 0 else task.nominated
-            self.terms.counts.count(task.terms, where, now=now, then=then, sign=sign)
-
-    def volumes_of(self, task: TaskState) -> tuple[ClaimedVolume, ...]:
-        """Give what the claims of a placed task that are not bound yet will be bound to."""
-        terms = task.terms
-        return () if terms is None or terms.mounts is None else self.terms.volumes.chosen(terms.mounts)
-
-    def devices_of(self, task: TaskState) -> tuple[ClaimedDevices, ...]:
-        """Give the devices of the claims of a placed task."""
-        terms = task.terms
-        return () if terms is None or not terms.devices else self.terms.devices.chosen(terms.devices)
-
-    def count_foreign(self, node: int, amount: Amount, sign: int) -> None:
-        """Count what a pod of another scheduler holds; on a node that is not ready it takes nothing from other pods."""
-        if self.nodes.ready[node]:
-            held = [f + sign * a for f, a in zip(self.foreign, amount, strict=True)]
-            self.journal.set(self, "foreign", held)
-
-    def count_leaving(self, task: TaskState, sign: int, *, now: bool, then: bool) -> None:
-        """Count a task that terminates among those that are there, but do not stay."""
-        if task.terms is not None:
-            where = task.leaving if task.leaving >= 0 else task.node
-            self.terms.counts.count_leaving(task.terms, where, now=now, then=then, sign=sign)
-
-    def total(self) -> list[int]:
-        """What nodes have that are there and ready, less what pods of other schedulers use: amounts by row."""
-        nodes = self.nodes
-        if self._capacity is None:
-            own = nodes.capacity if nodes.served is None else nodes.capacity - nodes.served  # those are in the supply
-            has = own[: nodes.amounts, nodes.ready & ~nodes.awaited]
-            sums = [int(c.sum()) if c.size else 0 for c in has]
-            for name, amount in self.supply.items():
-                sums[nodes.row[name]] += amount
-            for resource, counted in nodes.counts.items():
-                many = int(has[nodes.row[resource]].sum())
-                for name, each in counted.items():
-                    sums[nodes.row[name]] += many * each
-            self._capacity = [min(found, UNLIMITED) for found in sums]
-        return [max(0, c - f) for c, f in zip(self._capacity, self.foreign, strict=True)]
 
     def most_room(self) -> list[int]:
         """Give the most that any node that admits tasks has of each row, or had earlier in this epoch.

@@ -15,7 +15,7 @@ def resource_weights(session: Session) -> tuple[int, ...]:
     A resource counts as in the disruption cost (per whole GPU, per core); one without a weight there by its part of
     the cluster's total. All are multiplied by one common number.
     """
-    prices, totals = session.settings.disruption.cost, session.total()
+    prices, totals = session.settings.disruption.cost, session.occupancy.total()
     found = [
         Fraction(repr(prices[name])) / UNITS.get(name, 1) if name in prices else Fraction(1, max(1, totals[row]))
         for row, name in enumerate(session.queues.resources)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tenure.engine.devices.claimed_devices import DeviceTable
 from tenure.engine.journal import Journal
+from tenure.engine.plan import ClaimedDevices, ClaimedVolume
 from tenure.engine.room.labels import selects
 from tenure.engine.room.nodes import Ints, NodeTable
 from tenure.engine.storage.volumes import VolumeTable
@@ -167,3 +168,13 @@ class TermTable:
             held += [rows.setdefault(one, len(rows)) for one in (own, whole)]
             barred += [rows.setdefault(one, len(rows)) for one in ((whole,) if own == anywhere else (own, anywhere))]
         return tuple(held), tuple(barred)
+
+
+def claims_of(
+    table: TermTable, terms: TaskTerms | None
+) -> tuple[tuple[ClaimedVolume, ...], tuple[ClaimedDevices, ...]]:
+    """Give what the claims of a placed task that are not bound yet will be bound to, and the devices of its claims."""
+    if terms is None:
+        return (), ()
+    volumes = () if terms.mounts is None else table.volumes.chosen(terms.mounts)
+    return volumes, table.devices.chosen(terms.devices) if terms.devices else ()

@@ -11,6 +11,7 @@ from tenure.engine.state.cost import MICRO, cost, lost_time
 from tenure.engine.state.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
+from tenure.engine.terms.table import claims_of
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 from tenure.victims.dry_run.outcome import AcceptedSet
@@ -153,9 +154,10 @@ def place_step(session: Session, task: TaskState, cycle: int) -> PlanStep:
     """Give the step that places a task where it is bound or nominated."""
     bound = task.node >= 0
     node, devices = (task.node, task.devices) if bound else (task.nominated, task.nominated_devices)
+    volumes, claims = claims_of(session.terms, task.terms)
     return PlanStep(
         "bind" if bound else "nominate", task.workload.key, task.name, session.nodes.names[node], task.index, node,
-        devices, cycle, volumes=session.volumes_of(task), claims=session.devices_of(task),
+        devices, cycle, volumes=volumes, claims=claims,
     )  # fmt: skip
 
 
