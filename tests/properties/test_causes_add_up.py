@@ -92,6 +92,8 @@ BROKEN_ONCE = {
     203867: "requeue took a set of which a follow-up let another take its contender's place",
     222521: "what is left over was believed to be kept for a victim that grows, and went to who asked before it",
     102508: "what a set leads to was not asked where it was said what follows, and a later cycle took a larger one",
+    507706: "what fits beside a follow-up is bound in the next cycle and stays in it, and was believed to go there",
+    505742: "the same",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

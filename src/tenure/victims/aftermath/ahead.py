@@ -110,21 +110,22 @@ class Ahead:
 
     def next_cycle(self) -> bool:
         """Let what was decided come true and give away what is left over; False if the next cycle is as this one."""
-        bound, self.bound = self.bound, frozenset(placed := self.decided.placed)
-        self._end_round()
+        bound, self.bound = self.bound, frozenset(placed := self._end_round())
         if placed:
             self.endings = self.endings.past(t.workload for t in self.serve_rest())
         self.moved = frozenset()
         self.number += 1
         return bool(bound or placed)
 
-    def _end_round(self) -> None:
-        """Let what was decided come true."""
+    def _end_round(self) -> list[TaskState]:
+        """Let what was decided come true, and what is served at once; gives the tasks that were promised until then."""
         decided, self.decided = self.decided, AcceptedSet([], [])
         decided.placed += self.serve_at_once(decided.evicted)
+        promised = [t for t in decided.placed if t.nominated >= 0]
         if decided.evicted or decided.placed:
             self.endings = self.endings.after(settle(self.state, decided.evicted, decided.placed))
             self.number += 1
+        return promised
 
 
 class SearchesAhead:
