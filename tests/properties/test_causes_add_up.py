@@ -94,6 +94,7 @@ BROKEN_ONCE = {
     102508: "what a set leads to was not asked where it was said what follows, and a later cycle took a larger one",
     507706: "what fits beside a follow-up is bound in the next cycle and stays in it, and was believed to go there",
     505742: "the same",
+    508714: "a victim that was not needed in the end was counted by a budget still, and nothing was said to follow",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -146,9 +146,9 @@ class BudgetShield:
             self.charge(session, cause, contender, {t: lost_time(session, t) for t in new})
 
     def take_back(self, tasks: Collection[TaskState]) -> None:
-        """Tasks that were evicted just now stay after all: they count in this cycle, and not from the next one on."""
+        """Tasks that were evicted just now stay after all: they count no more."""
         names = {(task.workload.key, task.name) for task in tasks}
-        self._announced += [c for c in self.ledger.charged if (c.ask.workload, c.ask.task) in names]
+        self.ledger.charged[:] = [c for c in self.ledger.charged if (c.ask.workload, c.ask.task) not in names]
 
 
 def has_budgets(session: Session) -> bool:
