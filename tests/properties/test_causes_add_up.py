@@ -95,6 +95,7 @@ BROKEN_ONCE = {
     507706: "what fits beside a follow-up is bound in the next cycle and stays in it, and was believed to go there",
     505742: "the same",
     508714: "a victim that was not needed in the end was counted by a budget still, and nothing was said to follow",
+    508075: "what starts again beside a reservation in the next cycle was taken to end with what started before it",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -46,18 +46,12 @@ class ExpectedReleases:
             ending = self._of[workload.key] = ending_of(workload, end)
             insort(self.sorted, ending, key=itemgetter(0, 1, 2))
 
-    def after(self, changed: Iterable[WorkloadState]) -> ExpectedReleases:
-        """Give them as they are once some workloads hold something else than they did."""
-        found = ExpectedReleases(self.later)
+    def after(self, changed: Iterable[WorkloadState], *, later: int = 0) -> ExpectedReleases:
+        """Give them as they are once some workloads hold something else than they did, so many µs ``later``."""
+        found = ExpectedReleases(self.later + later)
         found.sorted, found._of = self.sorted.copy(), self._of.copy()
         for workload in changed:
             found.add(workload)
-        return found
-
-    def past(self, changed: Iterable[WorkloadState]) -> ExpectedReleases:
-        """Give them as they are a moment after some workloads have come to hold something else."""
-        found = self.after(changed)
-        found.later += 1
         return found
 
     def discard(self, workload: WorkloadState) -> None:

@@ -232,14 +232,14 @@ class SessionState:
         else:
             self.waiting.put(state)
 
-    def note_start(self, state: WorkloadState) -> None:
-        """Set the time of the start once the core is bound (spec: gangs)."""
+    def note_start(self, state: WorkloadState, later: int = 0) -> None:
+        """Set the time of the start, so many µs ``later`` than now, once the core is bound (spec: gangs)."""
         if state.started_at is not None:
             return
         tasks = state.tasks
         alone = len(tasks) == 1
         if tasks[0].node >= 0 if alone else state.root.satisfied(nominated=False):
-            self.journal.set(state, "started_at", self.now)
+            self.journal.set(state, "started_at", self.now + later)
         elif state.leaf >= 0:
             self.roster.unstarted[state.key] = state
 

@@ -127,6 +127,7 @@ class Aftermath:
         if at_risk and (len(session.nominated) <= MOST_LOOKED_AT or self.asked.growing(contender)):
             evicted, placed = sorted(session.leaving, key=by_name), sorted(session.nominated, key=by_name)
         self.ahead.come_true(evicted, placed)
+        self.ahead.next_cycle()  # in which what starts again ends later than what was bound with the contender
 
     def _taker(self, contender: WorkloadState, rivals: Iterable[Asked]) -> Asked | None:
         """Give the first pending workload for which the best set of its cause holds something of the contender.

@@ -5,7 +5,7 @@ What was evicted has left, what was nominated is bound, and minimum runtimes, de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -69,26 +69,36 @@ class Ahead:
                 self.moved, self.endings, budgets.risen = frozenset(), endings, risen
                 self.number += 1
 
-    def come_true(self, evicted: Iterable[TaskState], placed: Iterable[TaskState]) -> None:
-        """Let it leave and be bound, and then serve in order those who wait; what is asked next is asked later."""
-        touched, rest = settle(self.state, evicted, placed), self.serve_rest()
-        self.endings = self.endings.past([*touched, *(t.workload for t in rest)])
+    def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState]) -> None:
+        """Let it leave and be bound as the next cycle begins, and then serve in order those who wait."""
+        self._begin_next(evicted, placed)
+        if evicted or placed:
+            self.endings = self.endings.after(t.workload for t in self.serve_rest())
 
-    def serve_rest(self) -> list[TaskState]:
+    def _begin_next(self, evicted: Sequence[TaskState], placed: Sequence[TaskState]) -> None:
+        """Let it leave and be bound as the next cycle begins: what starts in it starts later than all before."""
+        later = self.endings.later + 1
+        self.endings = self.endings.after(settle(self.state, evicted, placed, later), later=1)
+        self.number += 1
+
+    def serve_rest(self, victims: Sequence[WorkloadState] = ()) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
-        placed = serve(self.session, self.state.placer, self.state.memory.shares()).placed
+        session, shares = self.session, self.state.memory.shares()
+        placed = serve(session, self.state.placer, shares, victims=victims, endings=self.endings).placed
         for workload in dict.fromkeys(t.workload for t in placed):
-            self.session.note_start(workload)
+            session.note_start(workload, self.endings.later)
         return placed
 
-    def serve_at_once(self, evicted: Iterable[TaskState]) -> list[TaskState]:
+    def serve_at_once(self, evicted: Sequence[TaskState]) -> list[TaskState]:
         """Serve those who ask in the same cycle, before a workload that grows only once it is bound.
 
         Beside a reservation what is left over waits for the next cycle; under notice ``evicted`` are still there in it.
         """
         session = self.session
         grows = session.settings.backfill != "easy" and any(map(will_grow, {t.workload for t in session.nominated}))
-        return self.serve_rest() if grows or any(notice_of(session, t.workload) for t in evicted) else []
+        if not (grows or any(notice_of(session, t.workload) for t in evicted)):
+            return []
+        return self.serve_rest([t.workload for t in evicted])
 
     def decide(self, found: SearchResult) -> bool:
         """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
@@ -105,27 +115,21 @@ class Ahead:
     def carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
         if decided := self.decide(found):
-            self._end_round()
+            self._begin_next(*self._end_round())
         return decided
 
     def next_cycle(self) -> bool:
         """Let what was decided come true and give away what is left over; False if the next cycle is as this one."""
-        bound, self.bound = self.bound, frozenset(placed := self._end_round())
-        if placed:
-            self.endings = self.endings.past(t.workload for t in self.serve_rest())
+        bound, (evicted, placed) = self.bound, self._end_round()
+        self.bound = frozenset(t for t in placed if t.nominated >= 0)
+        self.come_true(evicted, placed)
         self.moved = frozenset()
-        self.number += 1
         return bool(bound or placed)
 
-    def _end_round(self) -> list[TaskState]:
-        """Let what was decided come true, and what is served at once; gives the tasks that were promised until then."""
+    def _end_round(self) -> tuple[Sequence[TaskState], Sequence[TaskState]]:
+        """Give what was decided to leave and to be placed, and begin anew; others are served at once beside it."""
         decided, self.decided = self.decided, AcceptedSet([], [])
-        decided.placed += self.serve_at_once(decided.evicted)
-        promised = [t for t in decided.placed if t.nominated >= 0]
-        if decided.evicted or decided.placed:
-            self.endings = self.endings.after(settle(self.state, decided.evicted, decided.placed))
-            self.number += 1
-        return promised
+        return decided.evicted, [*decided.placed, *self.serve_at_once(decided.evicted)]
 
 
 class SearchesAhead:
@@ -205,9 +209,9 @@ class SearchesAhead:
 
 
 def settle(
-    state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState]
+    state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState], later: int = 0
 ) -> Collection[WorkloadState]:
-    """Let what was evicted leave, and what was nominated be bound where there is room; gives whose tasks these are."""
+    """Let what was evicted leave, and bind what was nominated so many µs ``later`` if it fits; gives whose it is."""
     session = state.session
     touched: dict[WorkloadState, None] = {}
     for task in evicted:
@@ -227,7 +231,7 @@ def settle(
                 session.nominate(task, node, devices)
         touched[task.workload] = None
     for workload in touched:
-        session.note_start(workload)
+        session.note_start(workload, later)
         session.refresh(workload)
     state.plugins.budgets.rise(session)
     return touched
