@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 
 from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, waits
@@ -42,7 +43,7 @@ BEATEN = dedent("""
       - {name: r7, queue: q1, minMember: 1, createdAt: 2026-11-20T09:43:30Z, startedAt: 2026-11-20T09:44:30Z,
          requests: {cpu: "2"}, tasks: [{name: r7-0, node: n3}, {name: r7-1}]}
       - {name: p0, queue: q1, priority: 60, createdAt: 2026-11-20T09:53:30Z, replicas: 1, requests: {cpu: "2"}}
-      - {name: p1, queue: q0, priority: 60, createdAt: 2026-11-20T09:30:30Z, replicas: 1, requests: {cpu: "2"}}
+      - {name: p1, queue: q1, priority: 70, createdAt: 2026-11-20T09:59:30Z, replicas: 1, requests: {cpu: "2"}}
       - {name: p2, queue: q1, priority: 50, createdAt: 2026-11-20T09:13:30Z, replicas: 1,
          requests: {nvidia.com/gpu: 4, cpu: "0"}, checkpoint: {interval: 1h, restartOverhead: 1m}}
 """)
@@ -51,15 +52,20 @@ BEATEN = dedent("""
 def test_what_is_beaten_is_no_step_of_the_plan_and_the_room_is_used_once_it_is_free(tmp_path):
     written = tmp_path / "cluster.yaml"
     written.write_text(BEATEN, encoding="utf-8")
-    embedded, plans = EmbeddedCluster(load_cluster(written).cluster), []
+    given, plans = load_cluster(written).cluster, []
+    later = [w for w in given.workloads if w.name == "p1"]
+    embedded = EmbeddedCluster(replace(given, workloads=tuple(w for w in given.workloads if w not in later)))
     begin = embedded.observe().now
     for number in range(3):
+        if number == 1:
+            there = embedded.observe()
+            embedded = EmbeddedCluster(replace(there, workloads=(*there.workloads, *later)))
         embedded.advance(begin + number * SECOND)
         now = embedded.observe()
         plans.append(Scheduler(session_of(now)).cycle(now.now))
         embedded.carry_out(plans[-1])
     evicts = next(plan for plan in plans if any(s.action == "evict" for s in plan.steps))
-    assert [(s.workload, s.node) for s in evicts.steps if s.action == "nominate"] == [("default/p1", "n3")]
+    assert {s.workload for s in evicts.steps if s.action == "nominate"} == {"default/p1", "default/p2"}
     running = {w.key for w in embedded.observe().workloads if w.tasks[0].phase in (Phase.BOUND, Phase.RUNNING)}
     assert {"default/p1", "default/p2"} <= running
 
@@ -80,3 +86,17 @@ def test_what_goes_first_takes_nothing_that_was_promised_before_it_went():
     assert steps(found) == [("gang", "gang-0"), ("gang", "gang-1"), ("late", "late-0")]
     assert steps(found, "bind") == [("first", "first-0"), ("second", "second-0"), ("urgent", "urgent-0")]
     assert steps(found, "withdraw") == []
+
+
+def test_who_goes_at_the_end_of_a_notice_asks_for_its_share_all_along():
+    """Were ``low`` not counted in the cycle in which it goes, all of b's requests would fit, and ``next`` be ahead."""
+    running = [runs("keeps", "a", ["n0", "n0", "n1", "n2"], priority=100), runs("low", "a", ["n3"], gpus=2),
+               runs("other", "b", ["n4"], gpus=2)]  # fmt: skip
+    waiting = [waits("high", "a", gpus=2, priority=50), waits("next", "b", gpus=2)]
+    state = cluster(
+        [queue("a", weight=3.0), queue("b")], [*running, *waiting], nodes=5, gpus=2, eviction_notice=3 * SECOND,
+        actions=("allocate", "preempt"),
+    )  # fmt: skip
+    found = play(state, cycles=6)
+    assert steps(found) == [("low", "low-0")]
+    assert steps(found, "bind") == [("high", "high-0")]

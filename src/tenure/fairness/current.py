@@ -9,7 +9,7 @@ from operator import add, sub
 
 from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import TERMINATING, WorkloadState
+from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.fairness.history import UsageHistory, accrue
 from tenure.fairness.shares import allocatable_share, fair_shares
 from tenure.fairness.tree import tree_of
@@ -118,14 +118,15 @@ class CurrentShares:
     def request(self) -> list[tuple[int, ...]]:
         """Allocated and pending, by queue.
 
-        What runs on under notice, and stands for itself no more, still counts: it will wait again, as it did in the
-        play-through that decided. Else shares would change by the mere announcement.
+        What runs on under notice, and stands for itself no more, still counts, as does what goes now at the end of one:
+        it will wait again, as it did in the play-through that decided. Else shares would change by the mere
+        announcement.
         """
         session = self._fairness.session
         queues = session.queues
         found = [tuple(map(add, a, p)) for a, p in zip(queues.allocated, queues.pending, strict=True)]
-        for task in session.noticed:
-            if task.phase is TERMINATING and task.workload.leaf >= 0:
+        for task in session.leaving:
+            if task.phase is TERMINATING and task.workload.leaf >= 0 and _was_told(session, task):
                 for queue in queues.path[task.workload.leaf]:
                     found[queue] = tuple(map(add, found[queue], task.cls.amount))
         return found
@@ -158,3 +159,9 @@ class CurrentShares:
             [allocatable_share(m, max(g, 0), f) for m, g, f in zip(most, floor, fair, strict=True)]
             for most, floor, fair in zip(queues.maximum, queues.guaranteed, shares, strict=True)
         ]
+
+
+def _was_told(session: Session, task: TaskState) -> bool:
+    """Whether what terminates is under notice, or was until the present cycle let it go."""
+    ends_now = task.terminating_since == session.now and task.model.phase is not TERMINATING
+    return task.notice is not None or ends_now
