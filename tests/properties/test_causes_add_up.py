@@ -97,6 +97,7 @@ BROKEN_ONCE = {
     508714: "a victim that was not needed in the end was counted by a budget still, and nothing was said to follow",
     508075: "what starts again beside a reservation in the next cycle was taken to end with what started before it",
     514689: "in the cycle in which its notice ended a victim asked for no share, and another was ahead for that cycle",
+    510625: "the move of a core that a minimum runtime holds was expected, and that of surplus came",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -51,6 +51,10 @@ class PricedPart(Priced, Protocol):
     def tasks(self) -> Sequence[TaskState]:
         """What would be evicted."""
 
+    @property
+    def stages(self) -> Sequence[tuple[Sequence[TaskState], bool]]:
+        """The same in the order in which it goes; for each stage, whether it is of the core."""
+
 
 PriceFall = tuple[int, float]
 """When a part of a price has stopped becoming less (µs since the epoch), and by how much it does in a µs until then."""

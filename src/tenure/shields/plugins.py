@@ -163,9 +163,12 @@ class EvictionPlugins:
 def puts_off(
     plugins: EvictionPlugins, session: Session, cause: Cause, contender: WorkloadState, pieces: Sequence[PricedPart]
 ) -> bool:
-    """Whether a minimum runtime that is not over puts a set off, or that its contender has not waited enough."""
-    tasks = [task for piece in pieces for task in piece.tasks]
-    if plugins.min_runtime.validate(session, cause, contender, tasks) is not None:
+    """Whether a minimum runtime that is not over puts a set off, or that its contender has not waited enough.
+
+    As when candidates are gathered, surplus alone is taken before: one task of a core is not, whatever else stays.
+    """
+    cores = {piece.workload for piece in pieces if any(core for _, core in piece.stages)}
+    if any(plugins.min_runtime.filter(session, cause, contender, victim) is not None for victim in cores):
         return True
     patience = plugins.patience
     if not patience.applies(session, cause):
