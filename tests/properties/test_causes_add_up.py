@@ -98,6 +98,8 @@ BROKEN_ONCE = {
     508075: "what starts again beside a reservation in the next cycle was taken to end with what started before it",
     514689: "in the cycle in which its notice ended a victim asked for no share, and another was ahead for that cycle",
     510625: "the move of a core that a minimum runtime holds was expected, and that of surplus came",
+    109306: "the rescheduler gave the room that it made to one behind another that would have got it",
+    517461: "the same, for a victim",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

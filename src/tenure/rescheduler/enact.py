@@ -18,7 +18,7 @@ from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
 from tenure.victims.aftermath.ahead import settle
-from tenure.victims.dry_run.outcome import AcceptedSet
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
 from tenure.victims.recording.state import EvictionState
 
 
@@ -75,7 +75,7 @@ def enact(
 def _refusal(
     state: EvictionState, wanted: Sequence[TaskState], moved: Sequence[TaskState], start: ReservedStart | None
 ) -> Refusal | None:
-    """Refuse moves for a contender whose place would be taken again, or that would delay a reserved start."""
+    """Refuse moves for a contender that would lose its place, or come after others, or that delay a reserved start."""
     session, shares = state.session, state.fairness.now()
     victims = list(dict.fromkeys(t.workload for t in moved))
     for contender in dict.fromkeys(t.workload for t in wanted):
@@ -85,8 +85,10 @@ def _refusal(
             refusal = state.aftermath.judge(contender, CAUSE, result, shares)
             if refusal is not None:
                 return refusal
-        if session.settings.backfill == "easy" and not _in_turn(state, contender, own, moved):
-            return Refusal(RESERVED, f"{contender.key} would delay the first workload that waits")
+        if not _in_turn(state, contender, own, moved):
+            easy = session.settings.backfill == "easy"
+            why = "would delay the first workload that waits" if easy else "comes after others that would get the room"
+            return Refusal(RESERVED if easy else NO_ROOM, f"{contender.key} {why}")
         if start is not None and start.put_off(session, state.placer, contender, victims, state.endings):
             return Refusal(RESERVED, f"the moves would put off the start that is promised to {start.workload.key}")
     return None
@@ -95,7 +97,7 @@ def _refusal(
 def _in_turn(
     state: EvictionState, contender: WorkloadState, own: Sequence[TaskState], moved: Sequence[TaskState]
 ) -> bool:
-    """Whether the ordinary order of allocation, with its reservation, gives a contender its step as well.
+    """Whether the ordinary order of allocation, with any reservation, gives a contender its step as well.
 
     What is moved has landed then, and its run begins anew: the reservation counts on its end there.
     """
