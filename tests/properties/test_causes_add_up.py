@@ -96,10 +96,13 @@ BROKEN_ONCE = {
     505742: "the same",
     508714: "a victim that was not needed in the end was counted by a budget still, and nothing was said to follow",
     508075: "what starts again beside a reservation in the next cycle was taken to end with what started before it",
+    515557: "the same",
     514689: "in the cycle in which its notice ended a victim asked for no share, and another was ahead for that cycle",
     510625: "the move of a core that a minimum runtime holds was expected, and that of surplus came",
+    504570: "the same, beside a reservation",
     109306: "the rescheduler gave the room that it made to one behind another that would have got it",
     517461: "the same, for a victim",
+    515046: "what was left over went in the same cycle to one that waited, and others came before it grew",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

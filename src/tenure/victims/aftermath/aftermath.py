@@ -126,7 +126,7 @@ class Aftermath:
         placed = [*result.placed, *self.ahead.serve_at_once(evicted)]
         if at_risk and (len(session.nominated) <= MOST_LOOKED_AT or self.asked.growing(contender)):
             evicted, placed = sorted(session.leaving, key=by_name), sorted(session.nominated, key=by_name)
-        self.ahead.come_true(evicted, placed)
+        self.ahead.come_true(evicted, placed, served=session.settings.backfill != "easy")
         self.ahead.next_cycle()  # in which what starts again ends later than what was bound with the contender
 
     def _taker(self, contender: WorkloadState, rivals: Iterable[Asked]) -> Asked | None:

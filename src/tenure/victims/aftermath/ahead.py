@@ -19,7 +19,7 @@ from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import puts_off
-from tenure.victims.aftermath.asked import Asked, will_grow
+from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
 from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
@@ -69,10 +69,14 @@ class Ahead:
                 self.moved, self.endings, budgets.risen = frozenset(), endings, risen
                 self.number += 1
 
-    def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState]) -> None:
-        """Let it leave and be bound as the next cycle begins, and then serve in order those who wait."""
+    def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState], *, served: bool = False) -> None:
+        """Let it leave and be bound as the next cycle begins, and then serve in order those who wait.
+
+        ``served``: they were just served, so that nothing is left for them unless one grows.
+        """
         self._begin_next(evicted, placed)
-        if evicted or placed:
+        grown = any(t.workload.entry is not None for t in placed)
+        if grown or ((evicted or placed) and not served):
             self.endings = self.endings.after(t.workload for t in self.serve_rest())
 
     def _begin_next(self, evicted: Sequence[TaskState], placed: Sequence[TaskState]) -> None:
@@ -90,15 +94,13 @@ class Ahead:
         return placed
 
     def serve_at_once(self, evicted: Sequence[TaskState]) -> list[TaskState]:
-        """Serve those who ask in the same cycle, before a workload that grows only once it is bound.
+        """Serve those who ask in the same cycle, before one that grows only once it is bound.
 
         Beside a reservation what is left over waits for the next cycle; under notice ``evicted`` are still there in it.
         """
         session = self.session
-        grows = session.settings.backfill != "easy" and any(map(will_grow, {t.workload for t in session.nominated}))
-        if not (grows or any(notice_of(session, t.workload) for t in evicted)):
-            return []
-        return self.serve_rest([t.workload for t in evicted])
+        waits = session.settings.backfill == "easy" and not any(notice_of(session, t.workload) for t in evicted)
+        return [] if waits else self.serve_rest([t.workload for t in evicted])
 
     def decide(self, found: SearchResult) -> bool:
         """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
