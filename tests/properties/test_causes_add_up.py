@@ -108,6 +108,7 @@ BROKEN_ONCE = {
 
 BROKEN_WITH_PRICES = {
     51694: "what is put off by patience was said to follow, and not what another cause did at once",
+    300867: "of moves that were announced the first went early, and the rest was withdrawn and moved for the first",
 }
 """The same with prices and patience."""
 

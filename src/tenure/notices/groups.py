@@ -11,7 +11,7 @@ from tenure.engine.serving.nominations import TaskNomination, bound_together, no
 from tenure.engine.serving.placement import Placer
 from tenure.engine.state.notices import recall
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
+from tenure.engine.state.workloads import PENDING, TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.model.workload import Notice
 
@@ -74,6 +74,15 @@ def _told(group: NoticeGroup) -> tuple[int, int]:
         min(n.deadline if n.at is None else n.at for n in group.notices.values()),
         min(n.deadline for n in group.notices.values()),
     )
+
+
+def half_moved(session: Session, group: NoticeGroup) -> bool:
+    """Whether others moved for the same contender since the notice, and have no place where those told run on."""
+    since = min((n.at for n in group.notices.values() if n.at is not None), default=session.now)
+    moved = {(e.workload, e.task) for e in session.evictions if e.to_node is not None and e.at >= since
+             and (e.cause, e.beneficiary) == (group.cause, group.beneficiary)}  # fmt: skip
+    workloads = (w for w in map(session.workloads.get, {key for key, _ in moved}) if w is not None)
+    return any(t.phase is PENDING and t.nominated < 0 and (w.key, t.name) in moved for w in workloads for t in w.tasks)
 
 
 def lift(

@@ -10,7 +10,7 @@ from tenure.engine.serving.allocation import serve
 from tenure.engine.state.evictions import evict
 from tenure.engine.state.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
-from tenure.notices.groups import NoticeGroup
+from tenure.notices.groups import NoticeGroup, half_moved
 from tenure.quota.arming import delays
 from tenure.quota.usage import TerminatingUsage, excess_of
 from tenure.requeue.rules import RequeueRules
@@ -148,18 +148,19 @@ class NoticeJudge:
         return self.state.dry_runs(self.shares).play(rules, pieces, keep=keep)
 
     def _begun(self, group: NoticeGroup) -> list[TaskState]:
-        """Give what is left of cores of which the rest was evicted with them, and that will not be whole again.
+        """Give what is left of moves that have begun, and of cores of which the rest went and that stay broken.
 
         A core goes as a whole. Where its evictions were cut short, and the contender can do without the rest, what is
-        left would hold its room and do nothing until it is stale, and what replaces the others would go with it.
+        left would hold its room and do nothing until it is stale, and what replaces the others would go with it. What
+        was moved first may have its place where the others run on.
         """
         session, found = self.session, list[TaskState]()
         gone = {(e.workload, e.cause, e.beneficiary, e.at) for e in session.evictions}
+        moving = group.cause == "consolidate" and half_moved(session, group)
         for victim, tasks in group.by_workload().items():
             told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
-            if not told & gone or victim.root.satisfied() or self._recovers(victim):
-                continue
-            if preemptibility(victim) is None:
+            whole = not told & gone or victim.root.satisfied() or self._recovers(victim)
+            if (moving or not whole) and preemptibility(victim) is None:
                 found += self._evict(group, covering(pieces_of(session, victim, frozenset(), core=True), tasks), victim)
         return found
 

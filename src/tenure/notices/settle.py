@@ -20,7 +20,7 @@ from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.model.values.readable import weighted_hours
-from tenure.notices.groups import NoticeGroup, groups_of, lift
+from tenure.notices.groups import NoticeGroup, groups_of, half_moved, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
@@ -144,7 +144,7 @@ class _Settling:
             if group.beneficiary is None:
                 pays = pays and all(session.nodes.nodes[node].drain for node in places)
             else:
-                pays = pays and self._needs_room(group.contender)
+                pays = pays and (self._needs_room(group.contender) or half_moved(session, group))
         return group.tasks if pays else []
 
     def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: NoticeGroup) -> bool:
