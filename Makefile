@@ -59,10 +59,13 @@ test: install browser controlplane helm postgresql prometheus
 check: install
 	$(CHECKS)
 
-# Debian's Chromium, for the tests that look at pages. Where it cannot be installed they are skipped, visibly.
+# Debian's Chromium, for the tests that look at pages: without windows, which take most of what it asks of the processor,
+# or else as a whole. Where neither can be installed they are skipped, visibly.
 browser:
-	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	@command -v chromium-headless-shell >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && export DEBIAN_FRONTEND=noninteractive && \
+	  { apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 || command -v chromium >/dev/null || \
+	  apt-get install -y -qq chromium >/dev/null; }; } || command -v chromium >/dev/null || \
 	  echo "no chromium here, and none could be installed: the browser tests will be skipped"
 
 # Debian's PostgreSQL server, for the tests of the history; they start one of their own. Where it cannot be installed they
