@@ -7,10 +7,10 @@ from tools.figures import MOST_COMPLEX, figures
 LARGE_CLASSES = 38
 """Classes with more than twelve methods that are left; fewer is better."""
 
-LARGEST = 28
+LARGEST = 27
 """Methods of the largest of them."""
 
-DECIDING = 9038
+DECIDING = 9045
 """Lines of the rooms that choose who has to go."""
 
 

@@ -16,8 +16,9 @@ from typing import Final
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.external.controller import CONFLICT, DEAF, EFFECT, NOT_KNOWN, ReservationController
+from tenure.clusters.kubernetes.external.controller import CONFLICT, DEAF, NOT_KNOWN, ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
+from tenure.clusters.kubernetes.external.seen import EFFECT, pending_pods
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.write.actor import Actor
@@ -111,13 +112,13 @@ class ExternalRescheduler:
 
     def cycle(self, observed: Observed, settings: Settings, plan: Plan) -> ExternalOutcome | None:
         """Go one step on; None where there is nothing to do. ``plan`` is what was done about Tenure's own pods."""
-        if not settings.rescheduler.schedulers and not self.reservation_controller.is_needed():
+        if not settings.rescheduler.schedulers and not self.reservation_controller.seen.is_needed():
             return None
         now, turn = observed.cluster.now, ExternalOutcome(Plan(observed.cluster.now))
         if now < self._rest:
             turn.wake_at(self._rest)
             return turn
-        hole = self.reservation_controller.hole()
+        hole = self.reservation_controller.seen.hole()
         if now >= self._tidied + TIDY:
             self._tidied = now
             self.reservation_controller.tidy(hole, turn.outcome, now)
@@ -134,9 +135,9 @@ class ExternalRescheduler:
     def _stands(self, hole: NodeReservation, observed: Observed, cluster: Cluster, turn: ExternalOutcome) -> bool:
         """Whether what is kept is to be kept further, and it is time for the next move."""
         now, reservation_controller = cluster.now, self.reservation_controller
-        gone = reservation_controller.gone(hole)
+        gone = reservation_controller.seen.gone(hole)
         sent_at = {entry.uid: micros(entry.at) or 0 for entry in observed.log} if gone else {}
-        landed = reservation_controller.landed(hole, sent_at, now, PATIENCE)
+        landed = reservation_controller.seen.landed(hole, sent_at, now, PATIENCE)
         turn.wake_at(min(hole.ends, now + TIDY) if now < hole.ends else now + TIDY)
         if hole.released and not landed and now < hole.ends + PATIENCE:
             return False
@@ -144,10 +145,10 @@ class ExternalRescheduler:
             reservation_controller.release(hole, turn.outcome, landing=False)
         elif now >= hole.ends:
             self._give_up(hole, turn, "its time is over", landing=not landed)
-        elif hole.pods and reservation_controller.is_filled(hole):
+        elif hole.pods and reservation_controller.seen.is_filled(hole):
             reservation_controller.release(hole, turn.outcome, landing=not landed)
             turn.tell(hole, "HoleFilled", "it has its place; the room that was kept for it is given back")
-        elif hole.pods and not reservation_controller.waits(hole):
+        elif hole.pods and not reservation_controller.seen.waits(hole):
             self._give_up(hole, turn, "nothing waits for it", landing=not landed)
         elif not gone and not _moves(cluster.settings):
             self._give_up(hole, turn, "nothing may be moved any more", landing=False)
@@ -250,7 +251,7 @@ class ExternalRescheduler:
                 self._fail(wanted.whose, turn)
                 why = str(turn.outcome.failures[-1].error)
                 turn.tell(wanted, "HoleRefused", f"no room can be kept for it: {why}")
-        elif not self.reservation_controller.in_effect(hole, now):
+        elif not self.reservation_controller.seen.in_effect(hole, now):
             self.reservation_controller.keep(hole, turn.outcome)
             turn.wake_at(now + AGAIN)
         elif self.reservation_controller.is_known(hole, turn.outcome):
@@ -292,13 +293,13 @@ def _wanted(
     whose = tuple(dict.fromkeys([s.beneficiary for s in wave if s.beneficiary] + [s.workload for s in places]))
     pods = [observed.pod(s.workload, s.task_index).uid for s in places]
     if not places:
-        pods = [p.uid for key in whose for p in controller.pending_pods(observed, key)]
+        pods = [p.uid for key in whose for p in pending_pods(observed, key)]
     nodes = {s.node for s in places} | {s.node for s in made.steps if s.action == "evict" and s.beneficiary}
     moves = tuple(sorted((_move(s, observed) for s in wave), key=lambda m: m.pod))
     if hole is not None:
         nodes |= {m.target for m in moves} & set(hole.nodes)
     now, leaves = made.now, max([made.now, *(s.leaves_at for s in wave)])
-    goes_on = hole is not None and not controller.gone(hole)
+    goes_on = hole is not None and not controller.seen.gone(hole)
     return NodeReservation(
         id=hole.id if hole is not None else sha256(f"{now}{pods}{moves}".encode()).hexdigest()[:16],
         at=format_time(now),

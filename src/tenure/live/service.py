@@ -343,7 +343,7 @@ class Service:
 
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
-        self.metrics.kept.set(sum(1 for _ in self.reservation_controller.tainted()))
+        self.metrics.kept.set(sum(1 for _ in self.reservation_controller.seen.tainted()))
         if self.drain is not None:
             self.metrics.tell_of_history(self.drain.backlog, self.drain.dropped, away=bool(self.drain.trouble))
         self.metrics.leads.set(self.election.leads)

@@ -7,7 +7,7 @@ is written first and goes last. Tolerations cannot be taken from a pod again; th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -21,18 +21,11 @@ from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.external import reservations
 from tenure.clusters.kubernetes.external.admission import BINDING_PATH, NAME
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
-from tenure.clusters.kubernetes.read.observe import Observed
-from tenure.clusters.kubernetes.read.workloads import ACTIVE
+from tenure.clusters.kubernetes.external.seen import SECOND, SeenReservation
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.outcome import Failure, Outcome
 from tenure.engine.plan import PlanStep
-from tenure.model.node import Node
 from tenure.model.workload import Phase
-
-SECOND: Final = 1_000_000
-
-EFFECT: Final = SECOND
-"""µs after its writing from which on a record counts as known to every scheduler and API server."""
 
 DEAF: Final = 20 * SECOND
 """µs after its writing from which on a record that admission does not know is not waited for any more."""
@@ -63,7 +56,6 @@ NOT_KNOWN: Final = (
     f"the API server does not apply the admission policy {NAME}: apply what tenure install prints; if that is done, "
     "restart the API server, which reads no ConfigMap for policies any more once their bindings were deleted"
 )
-_WAITING: Final = frozenset({Phase.PENDING, Phase.GATED})
 
 
 class ReservationController:
@@ -72,33 +64,14 @@ class ReservationController:
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client
         self.informers = informers
+        self.seen = SeenReservation(informers)
         self._checked = float("-inf")
         self._known: str | None = None
         self._renewed: dict[str, int] = {}
 
-    # -- what is there ----------------------------------------------------------------------------------------------
-
-    def hole(self) -> NodeReservation | None:
-        """Give the record that is there."""
-        return reservations.hole_of(self._item())
-
-    def is_needed(self) -> bool:
-        """Whether something of a record is there that has to be looked after."""
-        nodes = self.informers.nodes.nodes.copy().values()
-        return self._item() is not None or any(t.key == reservations.TAINT for n in nodes for t in n.taints)
-
-    def in_effect(self, hole: NodeReservation, now: int) -> bool:
-        """Whether everything that a record says is done, and was for long enough that everybody has heard of it."""
-        nodes, pods = self.informers.nodes.nodes.copy(), self._pods(hole.pods)
-        return (
-            now >= hole.written + EFFECT
-            and all(n not in nodes or reservations.is_tainted(nodes[n], hole.id) for n in hole.nodes)
-            and all(reservations.tolerates(p.task.spec, hole.id) for p in pods)
-        )
-
     def is_known(self, hole: NodeReservation, outcome: Outcome) -> bool:
         """Whether the admission policy is in effect for the record as it is: the API server is asked by a dry run."""
-        item = self._item()
+        item = self.seen.item()
         if item is None:
             return False
         version = item.metadata.resource_version
@@ -114,53 +87,6 @@ class ReservationController:
             self._known = (annotations or {}).get(keys.SEEN)
         return version == self._known
 
-    def waits(self, hole: NodeReservation) -> bool:
-        """Whether any of those for whom room is kept waits for it."""
-        return any(p.task.phase in _WAITING for p in self._pods(hole.pods))
-
-    def is_filled(self, hole: NodeReservation) -> bool:
-        """Whether all of those for whom room is kept that are still there have their places."""
-        pods = self._pods(hole.pods)
-        return bool(pods) and all(p.task.phase not in _WAITING for p in pods)
-
-    def gone(self, hole: NodeReservation) -> list[str]:
-        """Give the uids of pods that were to move and have left, or are leaving."""
-        staying = {p.uid for p in self._records() if p.task.phase in ACTIVE}
-        return [m.pod for m in hole.moves if m.pod not in staying]
-
-    def landed(self, hole: NodeReservation, sent_at: dict[str, int], now: int, patience: int) -> bool:
-        """Whether everything that has left has a place again.
-
-        Parameters
-        ----------
-        hole
-            The record.
-        sent_at
-            By uid of a pod, when it was evicted, in µs since the epoch.
-        now
-            The time, in µs since the epoch.
-        patience
-            µs after an eviction for which a replacement that does not come is waited for.
-        """
-        gone = set(self.gone(hole))
-        if not gone:
-            return True
-        records = self._records()
-        if any(p.uid in gone and p.task.phase is Phase.TERMINATING for p in records):
-            return False
-        for controller in {m.controller for m in hole.moves if m.pod in gone}:
-            own = [m.pod for m in hole.moves if m.pod in gone and m.controller == controller]
-            since = min(sent_at.get(uid, hole.written) for uid in own)
-            new = [p for p in records if p.controller == controller and p.created_at >= since // SECOND * SECOND]
-            late = now > since + patience
-            if not late and (len(new) < len(own) or any(p.task.phase in _WAITING for p in new)):
-                return False
-        return True
-
-    def pending_pods(self, observed: Observed, workload: str) -> Iterator[PodRecord]:
-        """Give the pods of a workload that wait."""
-        return (p for p in observed.pods.get(workload, ()) if p.task.phase is Phase.PENDING)
-
     # -- keeping ----------------------------------------------------------------------------------------------------
 
     def keep(self, hole: NodeReservation, outcome: Outcome) -> bool:
@@ -173,14 +99,14 @@ class ReservationController:
             return False
         for node in hole.nodes:
             self._attempt("hold", node, partial(self._taint, node, hole.id), outcome)
-        for pod in self._pods(hole.pods):
+        for pod in self.seen.pods(hole.pods):
             if not reservations.tolerates(pod.task.spec, hole.id):
                 self._attempt("hold", pod.name, partial(self._tolerate, pod, hole.id), outcome)
         return True
 
     def release(self, hole: NodeReservation, outcome: Outcome, *, landing: bool) -> None:
         """Take the taints off, and the record away: what is still ``landing`` is kept in it, for nobody to be moved."""
-        names = [node.name for node in self.tainted()]
+        names = [node.name for node in self.seen.tainted()]
         left = [n for n in names if not self._attempt("release", n, partial(self._taint, n, None), outcome)]
         if left:
             return  # the record stays until all is undone
@@ -193,13 +119,13 @@ class ReservationController:
 
     def tidy(self, hole: NodeReservation | None, outcome: Outcome, now: int) -> None:
         """Take off taints that no record names, and let replacements be made anew that are kept off nodes in vain."""
-        for node in list(self.tainted()):
+        for node in list(self.seen.tainted()):
             if hole is None or node.name not in hole.nodes or not reservations.is_tainted(node, hole.id):
                 self._attempt("release", node.name, partial(self._taint, node.name, None), outcome)
         guided = set() if hole is None or hole.released else {m.controller for m in hole.moves}
         for controller in guided:
             self._renewed.pop(controller, None)
-        for pod in self._records():
+        for pod in self.seen.records():
             if self._is_stuck(pod, now) and pod.controller not in guided and self._is_replacement(pod, now):
                 self._attempt("release", pod.name, partial(self._anew, pod), outcome)
 
@@ -219,7 +145,7 @@ class ReservationController:
         self._checked = now
 
     def _write(self, hole: NodeReservation) -> None:
-        path, options, item = self._maps(), self.informers.options, self._item()
+        path, options, item = self._maps(), self.informers.options, self.seen.item()
         if item is None:
             self.client.create(path, reservations.body_of(hole, options.pool))
         else:
@@ -227,7 +153,7 @@ class ReservationController:
             self.client.replace(f"{path}/{item.metadata.name}", body)
 
     def _drop(self) -> None:
-        item = self._item()
+        item = self.seen.item()
         if item is not None:
             conditions = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
             self.client.delete(f"{self._maps()}/{item.metadata.name}", {"preconditions": conditions})
@@ -281,29 +207,9 @@ class ReservationController:
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
-    def _item(self) -> api.ApiObject | None:
-        options, logs = self.informers.options, self.informers.objects.get("eviction log")
-        return None if logs is None else logs.items.get((options.namespace, reservations.config_map(options.pool)))
-
     def _maps(self) -> str:
         """Give the path of the ConfigMaps of the scheduler's namespace, of which the record is one."""
         return f"/api/v1/namespaces/{self.informers.options.namespace}/configmaps"
-
-    def tainted(self) -> Iterator[Node]:
-        """Give the nodes of this pool that carry any taint of ours."""
-        for _, node in sorted(self.informers.nodes.nodes.copy().items()):
-            of_pool = node.labels.get(keys.POOL, keys.DEFAULT_POOL) == self.informers.options.pool
-            if of_pool and any(t.key == reservations.TAINT for t in node.taints):
-                yield node
-
-    def _records(self) -> list[PodRecord]:
-        pods = self.informers.pods
-        with pods.lock:
-            return [pods.seen(key) for key in pods.records]
-
-    def _pods(self, uids: Iterable[str]) -> list[PodRecord]:
-        wanted = set(uids)
-        return [p for p in self._records() if p.uid in wanted] if wanted else []
 
     def _is_replacement(self, pod: PodRecord, now: int) -> bool:
         """Whether a pod may be kept off nodes by a record that is gone, and not by what it was made from.

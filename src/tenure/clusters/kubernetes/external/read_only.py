@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.client.requests import Client
 from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import NodeReservation
+from tenure.clusters.kubernetes.external.seen import SeenReservation
 from tenure.clusters.kubernetes.read.eviction_log import EvictionEntry
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.write.outcome import Outcome
@@ -51,15 +54,23 @@ class ReadOnlyCluster(KubernetesCluster):
         super().tell([note for note in notes if note[2] in TOLD], waiting, view)
 
 
-class NoReservations(ReservationController):
-    """The reservation controller that reserves nothing and leaves alone what is written down for others."""
+class UnseenReservation(SeenReservation):
+    """A reservation that is not looked at: what others keep is theirs."""
 
     def hole(self) -> None:
-        """Give nothing: what others keep is theirs."""
+        """Give nothing."""
 
     def is_needed(self) -> bool:
         """Say no."""
         return False
+
+
+class NoReservations(ReservationController):
+    """The reservation controller that reserves nothing and leaves alone what is written down for others."""
+
+    def __init__(self, client: Client, informers: InformerCache) -> None:
+        super().__init__(client, informers)
+        self.seen = UnseenReservation(informers)
 
     def tidy(self, hole: NodeReservation | None, outcome: Outcome, now: int) -> None:
         """Do nothing."""
