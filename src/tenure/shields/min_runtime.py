@@ -116,6 +116,10 @@ class MinRuntimeShield:
         """Give the minimum runtime, in µs, that holds for a workload of a leaf, see `resolve`."""
         return resolve(session.settings, session.queues, cause, beneficiary, leaf)
 
+    def may_hold(self, session: Session, cause: Cause, beneficiary: int) -> bool:  # noqa: ARG002
+        """Whether one may hold that is taken to be over: none is."""
+        return False
+
     def protected_until(self, session: Session, cause: Cause, beneficiary: int, victim: WorkloadState) -> int:
         """When the protection of a workload ends or ended, in µs since the epoch; -1 if it never had any."""
         minimum = self.minimum(session, cause, beneficiary, victim.leaf)
@@ -161,6 +165,12 @@ class MinRuntimeShield:
 
 class MinRuntimeOver(MinRuntimeShield):
     """Minimum runtime where every one is taken to be over."""
+
+    def may_hold(self, session: Session, cause: Cause, beneficiary: int) -> bool:
+        """Whether, as things stand, one holds for workloads of some leaf."""
+        settings, queues = session.settings, session.queues
+        leaves = (leaf for leaf, is_leaf in enumerate(queues.leaf) if is_leaf)
+        return any_minimum(settings, queues) and any(resolve(settings, queues, cause, beneficiary, q) for q in leaves)
 
     def minimum(self, session: Session, cause: Cause, beneficiary: int, leaf: int) -> int:  # noqa: ARG002  the same for all
         """Give none."""

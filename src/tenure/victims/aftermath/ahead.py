@@ -17,7 +17,6 @@ from tenure.engine.state.evictions import depart
 from tenure.engine.state.notices import notice_of
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.shields.min_runtime import any_minimum
 from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
@@ -155,8 +154,8 @@ class SearchesAhead:
         ``judged``: it is what a cycle would choose, for which what follows from a set decides as well. A search that
         gives up among many is made once more among the fewer of which no minimum runtime holds one in the next cycle.
         """
-        found = self.searched(asked, judged=judged)
-        if found.cut and any_minimum(self.state.session.settings, self.state.session.queues):
+        found, minimum = self.searched(asked, judged=judged), self.ahead.plugins.min_runtime
+        if found.cut and minimum.may_hold(self.state.session, asked.rules.cause, asked.workload.leaf):
             found = self.searched(asked, judged=judged, waits=True)
         return found
 

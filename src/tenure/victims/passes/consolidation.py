@@ -50,13 +50,10 @@ class ConsolidationPass(PreemptionPass):
         super().__init__(state, "consolidate", lambda contender, _: _Bounded(state.session, contender, self._left()))
 
     def _infeasible(self, contender: WorkloadState) -> bool:
-        """Whether it is clear beforehand that nothing could be moved for it, or would put off a reserved start."""
+        """Whether it is clear beforehand that nothing could be moved for it."""
         step = contender.step
         assert step is not None
-        if not self._room_in_all(contender, step) or super()._infeasible(contender):
-            return True
-        start = self.dry_runs.reserved_start(None)
-        return start is not None and not start.may_allow(self.session, contender, self.state.endings)
+        return not self._room_in_all(contender, step) or super()._infeasible(contender)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""

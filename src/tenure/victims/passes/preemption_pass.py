@@ -20,7 +20,6 @@ from tenure.model.settings import Cause
 from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
-from tenure.shields.min_runtime import any_minimum
 from tenure.shields.opt_out import may_go
 from tenure.shields.patience import falls_of, waits_since
 from tenure.victims.bounds.branches import VictimBranches
@@ -137,9 +136,12 @@ class PreemptionPass:
         return False
 
     def _infeasible(self, contender: WorkloadState) -> bool:
-        """Whether it is clear beforehand that nothing can be done for a contender now."""
+        """Whether it is clear beforehand that nothing can be done for a contender now, or would put off a start."""
         assert contender.step is not None
-        return self.bounds.infeasible(contender, contender.step)
+        if self.bounds.infeasible(contender, contender.step):
+            return True
+        start = self.dry_runs.reserved_start(None) if self.cause == "consolidate" else None
+        return start is not None and not start.may_allow(self.session, contender, self.state.endings)
 
     def _exhausted(self, contender: WorkloadState) -> None:
         """Say that the bound was hit."""
@@ -270,7 +272,7 @@ class PreemptionPass:
         prepare = partial(self._prepare, rules) if at_once and not alone else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
-        patient = alone and any_minimum(self.session.settings, self.session.queues)
+        patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone
         return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told)

@@ -92,7 +92,8 @@ class ExactSets:
     """The search among all subsets of some pieces, within a budget.
 
     A set that pays is not the last word where another one that also pays refuses it (spec: choosing victims), or where
-    causes would evict for its victims next: then one after which less follows may come before it.
+    causes would evict for its victims next: then one after which less follows may come before it. ``paying``: those of
+    the sets so far that pay, where all pieces are of one queue; their order is that of what they use there.
     """
 
     def __init__(self, trials: SetTrials, scope: SearchScope, pieces: list[Piece], budget: SearchBudget) -> None:
@@ -105,6 +106,7 @@ class ExactSets:
         self.subsets.lowest = lowest_of(pieces)
         leaves = set(self.subsets.lowest)
         self.alone = leaves.pop() if len(leaves) == 1 else None
+        self.paying: list[list[Piece]] | None = None if self.alone is None or trials.many or self.others else []
 
     def best(self, best: list[Piece] | None) -> list[Piece] | None:
         """The best set among all subsets, or ``best`` if none comes before it."""
@@ -162,6 +164,7 @@ class ExactSets:
         """Whether as many sets were tried in vain as may be."""
         over = self.trials.gives_up(most)
         self.trials.found.cut = over and best is None
+        self.paying = None if over else self.paying
         return over
 
     def _is_no_better(self, best: Key, subset: list[Piece], follow_ups: Sequence[FollowUp]) -> bool:
@@ -173,7 +176,10 @@ class ExactSets:
         verdict = self.trials.play(subset, enough=enough)
         if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
             self._note_barred(subset, verdict)
-        return isinstance(verdict, AcceptedSet)
+        pays = isinstance(verdict, AcceptedSet)
+        if pays and self.paying is not None:
+            self.paying.append(subset)
+        return pays
 
     def _note_barred(self, subset: list[Piece], verdict: Refusal) -> None:
         """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
@@ -195,7 +201,7 @@ class ExactSets:
             own = [p for p in self.pieces if p.workload.leaf == leaf]
             outside = [p for p in chosen if p.workload.leaf != leaf]
             level = self.subsets.usage(chosen, leaf)
-            for _, subset in self.subsets.of(own, leaf):
+            for subset in (s for _, s in self.subsets.of(own, leaf)) if self.paying is None else self.paying:
                 if self.subsets.usage(subset, leaf) >= level:
                     if any(p.spared for p in own):  # else they come by what is used of which priority
                         continue
