@@ -103,6 +103,8 @@ BROKEN_ONCE = {
     109306: "the rescheduler gave the room that it made to one behind another that would have got it",
     517461: "the same, for a victim",
     515046: "what was left over went in the same cycle to one that waited, and others came before it grew",
+    202847: "what is moved was taken to end after what is bound in the same cycle, and to put off a reserved start",
+    213973: "the same",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
