@@ -105,6 +105,8 @@ BROKEN_ONCE = {
     515046: "what was left over went in the same cycle to one that waited, and others came before it grew",
     202847: "what is moved was taken to end after what is bound in the same cycle, and to put off a reserved start",
     213973: "the same",
+    501636: "what would go for a victim of an earlier plan was not said where a part of that was promised a place",
+    214383: "the same",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -52,8 +52,9 @@ class CyclesAhead:
         may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
         if not (ask_later or growing or any(may_follow)):
             return found
-        asked_for, said = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up]), set(victims)
-        in_brief = said if len(asked_for) > MOST_HELPED else set[WorkloadState]()
+        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up])
+        said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
+        in_brief = set(victims) if len(asked_for) > MOST_HELPED else set[WorkloadState]()
         with self.ahead.look():
             promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
             while goes_on or turns:  # one follow-up may let another follow
