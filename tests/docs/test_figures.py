@@ -10,7 +10,7 @@ LARGE_CLASSES = 38
 LARGEST = 27
 """Methods of the largest of them."""
 
-DECIDING = 9045
+DECIDING = 9050
 """Lines of the rooms that choose who has to go."""
 
 
