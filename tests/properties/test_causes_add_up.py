@@ -108,6 +108,7 @@ BROKEN_ONCE = {
     501636: "what would go for a victim of an earlier plan was not said where a part of that was promised a place",
     214383: "the same",
     214180: "what was to be moved and stays after all used up a budget, so that it was not said what follows",
+    503636: "a move that only the rescheduler makes, in the end, was said, and preempt came before it",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

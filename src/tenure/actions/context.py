@@ -12,7 +12,7 @@ from tenure.engine.serving.nominations import withdraw
 from tenure.engine.serving.placement import Placer
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
-from tenure.fairness.current import Fairness
+from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.rules import OverdueRules
@@ -21,7 +21,7 @@ from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState, NoEffectPass, VictimMemory
-from tenure.victims.rules.causes import ConsolidateRules, PreemptRules, ReclaimEligibility
+from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import piece_memo
 from tenure.victims.search.trials import SearchBudget
 
@@ -83,11 +83,16 @@ class Context:
     def causes(self) -> dict[Cause, MakeRules]:
         """Give what makes the rules of each cause that may follow from an eviction."""
         session = self.session
+
+        def moves(contender: WorkloadState, _: CurrentShares) -> CauseRules:
+            return ConsolidateRules(session, contender)
+
         return {
-            "consolidate": lambda contender, _: ConsolidateRules(session, contender),
+            "consolidate": moves,
             "reclaim": lambda contender, shares: ReclaimEligibility(session, shares, contender),
             "preempt": lambda contender, _: PreemptRules(session, contender),
             "requeue": lambda contender, shares: OverdueRules(session, shares, contender),
+            "reschedule": moves,
         }
 
     def record(self, task: TaskState) -> None:

@@ -156,7 +156,7 @@ class Aftermath:
             return next((asked for asked, found in self.follow_ups.growth(growing) if _holds(found, contender)), None)
 
     def _takes(self, asked: Asked, contender: WorkloadState) -> bool:
-        rival, cause = asked.workload, asked.rules.cause
+        rival, cause = asked.workload, asked.cause
         if self._cut[rival, cause] >= MOST_CUT:
             return False
         for _ in range(MOST_STEPS):
@@ -168,7 +168,7 @@ class Aftermath:
                 return True
             if not asks_for_more(rival) or not self.ahead.carry_out(found) or rival.step is None or rival.entry is None:
                 return False
-            asked = Asked(rival, self.searches.causes[cause](rival, self.state.memory.shares()))
+            asked = Asked(rival, self.searches.causes[cause](rival, self.state.memory.shares()), cause)
             if asked.rules.contender_may() is not None:
                 return False
         return False

@@ -69,20 +69,16 @@ class Ahead:
                 self.number += 1
 
     def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState], *, served: bool = False) -> None:
-        """Let it leave and be bound as the next cycle begins, and then serve in order those who wait.
+        """Let it leave and be bound as the next cycle begins, later than all before, and serve in order those who wait.
 
         ``served``: they were just served, so that nothing is left for them unless one grows.
         """
-        self._begin_next(evicted, placed)
-        grown = any(t.workload.entry is not None for t in placed)
-        if grown or ((evicted or placed) and not served):
-            self.endings = self.endings.after(t.workload for t in self.serve_rest())
-
-    def _begin_next(self, evicted: Sequence[TaskState], placed: Sequence[TaskState]) -> None:
-        """Let it leave and be bound as the next cycle begins: what starts in it starts later than all before."""
         later = self.endings.later + 1
         self.endings = self.endings.after(settle(self.state, evicted, placed, later), later=1)
         self.number += 1
+        grown = any(t.workload.entry is not None for t in placed)
+        if grown or ((evicted or placed) and not served):
+            self.endings = self.endings.after(t.workload for t in self.serve_rest())
 
     def serve_rest(self, victims: Sequence[WorkloadState] = ()) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -116,7 +112,7 @@ class Ahead:
     def carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
         if decided := self.decide(found):
-            self._begin_next(*self._end_round())
+            self.come_true(*self._end_round())
         return decided
 
     def next_cycle(self) -> bool:
@@ -161,7 +157,7 @@ class SearchesAhead:
 
     def searched(self, asked: Asked, *, judged: bool, waits: bool = False) -> SearchResult:
         """Search for the best set; with ``waits``, as minimum runtimes and delays stand."""
-        return self._passes((asked.rules.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS))
+        return self._passes((asked.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS), asked.cause)
 
     def as_waits_stand(self, asked: Asked, best: SearchResult, *, judged: bool) -> SearchResult:
         """Give the set that a cause takes now, which may be another than the ``best`` were all waits over."""
@@ -175,11 +171,12 @@ class SearchesAhead:
         """Give what serves a workload for which what was decided leaves room, as its turn comes in the same cycle."""
         if not self.ahead.decided.evicted:
             return SearchResult()
-        return SearchResult(played=self._passes((asked.rules.cause, True, False)).as_it_is(asked.rules))
+        return SearchResult(played=self._passes((asked.cause, True, False)).as_it_is(asked.rules))
 
     def _pass(self, cause: Cause, judged: bool, waits: bool) -> PreemptionPass:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
-        return PreemptionPass(replace(self._thought(), plugins=plugins, aftermath=judge), cause, self.causes[cause])
+        searched = "consolidate" if cause == "reschedule" else cause
+        return PreemptionPass(replace(self._thought(), plugins=plugins, aftermath=judge), searched, self.causes[cause])
 
     @cached_property
     def _further(self) -> Consequences | None:

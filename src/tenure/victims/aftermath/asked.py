@@ -19,7 +19,7 @@ from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
-from tenure.victims.bounds.room_demand import room_in_all, room_of_all
+from tenure.victims.bounds.room_demand import RoomDemand, room_in_all, room_of_all
 from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.rules.causes import CauseRules, overdue
@@ -41,11 +41,11 @@ MOST_STEPS = 4
 
 
 class Asked(NamedTuple):
-    """One workload for which one cause may be asked; ``moves_by``: of a move, the action that would make it."""
+    """One workload for which one cause may be asked; the rules of moves are those of consolidate."""
 
     workload: WorkloadState
     rules: CauseRules
-    moves_by: Cause = "consolidate"
+    cause: Cause
 
 
 class AskedWorkloads:
@@ -62,13 +62,10 @@ class AskedWorkloads:
     def __init__(self, session: Session, causes: Mapping[Cause, MakeRules]) -> None:
         self.session = session
         self.causes = causes
-        consolidates = "consolidate" in enabled_for(session.settings, "")
-        self._mover: Cause = "consolidate" if consolidates else "reschedule"
 
     def enabled(self, cause: str) -> dict[Cause, MakeRules]:
-        """Give the causes that may follow from one, with their rules; the rescheduler moves as consolidate does."""
+        """Give the causes that may follow from one, with their rules."""
         enabled = enabled_for(self.session.settings, cause)
-        enabled |= {"consolidate"} if "reschedule" in enabled else frozenset()
         return {name: make for name, make in self.causes.items() if name in enabled}
 
     def may_be_helped(
@@ -79,16 +76,20 @@ class AskedWorkloads:
             if victim.step is None or victim.entry is None or evicts_never(victim):
                 continue
             for cause, make in causes.items():
+                if cause == "reschedule" and "consolidate" in causes and not self._anyone_spared:
+                    continue  # its moves are the same
                 if self._could(cause, victim):
                     rules = make(victim, shares)
                     if rules.contender_may() is None:
-                        yield Asked(victim, rules, self._mover)
+                        yield Asked(victim, rules, cause)
 
     def _could(self, cause: Cause, workload: WorkloadState) -> bool:
         if cause == "preempt":
             return self._lowest.get(workload.leaf, workload.priority) < workload.priority
-        if cause == "consolidate":
-            return self._room_in_all(workload)
+        if cause == "reschedule" and workload.step is not None and RoomDemand(self.session, workload.step).met(()):
+            return False  # it leaves what fits without a move, which a reservation may keep out, to wait for its turn
+        if cause in ("consolidate", "reschedule"):
+            return _room_in_all(self.session, workload)
         return cause != "requeue" or self._anyone_overdue
 
     @cached_property
@@ -105,9 +106,10 @@ class AskedWorkloads:
         """Whether something runs past its expected runtime."""
         return any(overdue(self.session, w) for w in self.session.workloads.values())
 
-    def _room_in_all(self, workload: WorkloadState, room: Sequence[int] | None = None) -> bool:
-        step, session = workload.step, self.session
-        return step is not None and may_move(session) and room_in_all(session, step, room)
+    @cached_property
+    def _anyone_spared(self) -> bool:
+        """Whether something asked to be spared, which the rescheduler moves where nothing else helps."""
+        return any(w.sparing for w in self.session.workloads.values())
 
     def rivals(
         self,
@@ -118,11 +120,12 @@ class AskedWorkloads:
         shares: CurrentShares,
     ) -> Iterator[Asked]:
         """Give those that wait and might take the contender's place, by the rules of queues alone."""
-        victims, room = result.victims, room_of_all(self.session) if "consolidate" in causes else ()
+        mover: Cause = "reschedule" if "reschedule" in causes else "consolidate"
+        victims, room = result.victims, room_of_all(self.session) if mover in causes else ()
         taking: dict[Cause, Callable[[WorkloadState], bool]] = {
             "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
             "reclaim": lambda r: r.leaf != contender.leaf,
-            "consolidate": partial(self._room_in_all, room=room),
+            mover: partial(_room_in_all, self.session, room=room),
         }
         if overdue(self.session, contender):  # what starts now is not, but what grows may be
             taking["requeue"] = lambda _: True
@@ -132,7 +135,7 @@ class AskedWorkloads:
             for rival in self._kinds({contender, *victims}, may):
                 rules = causes[cause](rival, shares)
                 if self._may_take_from(rules, contender, got, result):
-                    yield Asked(rival, rules)
+                    yield Asked(rival, rules, cause)
 
     def _kinds(self, but: Collection[WorkloadState], may: Callable[[WorkloadState], bool]) -> Iterator[WorkloadState]:
         """Give the first of each kind that waits and may take something, a few of each leaf."""
@@ -179,6 +182,11 @@ class AskedWorkloads:
         growing = {n.workload for n in self.session.nominated if n.workload.leaf == leaf} if placer is not None else ()
         first |= {t.cls.id: t for w in growing for t in w.tasks if t.phase is PENDING and t.nominated < 0}
         return placer is not None and any(placer.find(task)[0] >= 0 for task in first.values())
+
+
+def _room_in_all(session: Session, workload: WorkloadState, room: Sequence[int] | None = None) -> bool:
+    step = workload.step
+    return step is not None and may_move(session) and room_in_all(session, step, room)
 
 
 def will_grow(workload: WorkloadState) -> bool:

@@ -91,8 +91,7 @@ def follow_up(asked: Asked, best: SearchResult) -> FollowUp:
     pieces = best.pieces or ()
     tasks = tuple(dict.fromkeys(t for p in pieces for t in p.tasks))
     cost, growth = sum(p.cost for p in pieces), sum(p.growth for p in pieces)
-    cause = asked.moves_by if asked.rules.cause == "consolidate" else asked.rules.cause
-    return FollowUp(asked.workload, cause, tasks, cost, growth)
+    return FollowUp(asked.workload, asked.cause, tasks, cost, growth)
 
 
 def alike(victim: WorkloadState) -> object:

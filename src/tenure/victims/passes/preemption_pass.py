@@ -15,7 +15,6 @@ from tenure.engine.serving.allocation import held_back
 from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
-from tenure.model.modes import enabled_for
 from tenure.model.settings import Cause
 from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
@@ -239,13 +238,8 @@ class PreemptionPass:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
         return may_go(cause, contender) and bool(self.gatherer.asked_to_be_spared)
 
-    def best_set(self, rules: CauseRules, budget: SearchBudget) -> SearchResult:
-        """Search for one contender alone; nothing is carried out, and who is served before it is not looked at.
-
-        What moves stands for the rescheduler as well, which moves what asked to be spared where nothing else helps.
-        """
-        also = self.cause == "consolidate" and "reschedule" in enabled_for(self.session.settings, "")
-        cause: Cause = "reschedule" if also else self.cause
+    def best_set(self, rules: CauseRules, budget: SearchBudget, cause: Cause) -> SearchResult:
+        """Search for one contender alone, by any action that evicts so; who is served before it is not looked at."""
         if self.cause != "requeue" and self._infeasible(rules.contender):
             return SearchResult()
         return self._searched(rules, budget, cause, alone=True).found
