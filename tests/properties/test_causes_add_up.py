@@ -109,6 +109,7 @@ BROKEN_ONCE = {
     214383: "the same",
     214180: "what was to be moved and stays after all used up a budget, so that it was not said what follows",
     503636: "a move that only the rescheduler makes, in the end, was said, and preempt came before it",
+    614587: "a set could not be given up by itself, as its contender might then have had the room of another one",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

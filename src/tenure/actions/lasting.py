@@ -19,7 +19,7 @@ from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.aftermath.aftermath import Aftermath
-from tenure.victims.dry_run.outcome import AcceptedSet, is_back
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.trials import SearchBudget
@@ -44,12 +44,12 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
     contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
         judged = ((c, _judged(context, aftermath, sets, c)) for c in reversed(sets) if budget.spend())
-        if not any(r is not None and _give_up(context, state, sets, c, r) for c, r in judged):
+        if not any(r is not None and _give_up_with(context, state, sets, c, r) for c, r in judged):
             break
     while state.evicted and (context.about is None or (not _alone(context) and _concern(sets, context.about))):
         follows = aftermath.of_plan([c for c in contenders if c not in sets])
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals]
-        if not _alone(context) and any(_give_up(context, state, sets, c, r) for c, r in lost):
+        if not _alone(context) and any(_give_up_with(context, state, sets, c, r) for c, r in lost):
             continue
         context.plan.follow_ups = [
             NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
@@ -97,13 +97,28 @@ def _judged(context: Context, aftermath: Aftermath, sets: Sets, contender: Workl
     return aftermath.judge(contender, cause, played, context.fairness.now())
 
 
-def _give_up(context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal) -> bool:
-    """Let all run on that went for a contender; False, and nothing is done, where others need their room."""
-    cause, tasks = sets[contender]
-    promised = [t for t in contender.tasks if t.nominated >= 0]
+def _give_up_with(
+    context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal
+) -> bool:
+    """Give up a set by itself, else with another one: once the first is gone, its contender might get that room.
+
+    Not where nothing else would go: the next cycle would decide the same.
+    """
+    nodes = {t.leaving for t in sets[contender][1]}
+    there = [c for c in reversed(sets) if c is not contender and any(t.nominated in nodes for t in c.tasks)]
+    together = [[contender], *([contender, other] for other in there if len(sets) > 2)]  # noqa: PLR2004  both, and more
+    return any(_give_up(context, state, sets, given_up, refusal) for given_up in together)
+
+
+def _give_up(
+    context: Context, state: EvictionState, sets: Sets, contenders: Sequence[WorkloadState], refusal: Refusal
+) -> bool:
+    """Let all run on that went for some contenders; False, and nothing is done, where others need their room."""
+    tasks = [t for c in contenders for t in sets[c][1]]
+    promised = [t for c in contenders for t in c.tasks if t.nominated >= 0]
     stay, nodes = dict.fromkeys(t.workload for t in tasks), {t.leaving for t in tasks}
     there = {t.workload for t in context.session.nominated if t not in context.paid and t.nominated in nodes}
-    others = [t for w in sorted(there, key=lambda w: w.key) if w is not contender and w not in stay
+    others = [t for w in sorted(there, key=lambda w: w.key) if w not in contenders and w not in stay
               for t in w.tasks if t.nominated >= 0 and t not in context.paid]  # fmt: skip
     with context.session.scenario() as scenario:
         if not run_on(context, tasks, [*promised, *others]):
@@ -120,8 +135,11 @@ def _give_up(context: Context, state: EvictionState, sets: Sets, contender: Work
     rewrite(context, kept)
     for workload in stay:
         take_back(context, state, workload, [t for t in tasks if t.workload is workload])
-    state.obstacle(contender.key, shielded(cause, [(w.key, refusal) for w in stay]))
-    del sets[contender]
+    for contender in contenders:
+        cause, gone = sets.pop(contender)
+        stays = dict.fromkeys(t.workload.key for t in gone)
+        state.obstacle(contender.key, shielded(cause, [(key, refusal) for key in stays]))
+        refusal = Refusal(NO_ROOM, f"the room would go to {contender.key}, which would lose its own again")
     return True
 
 
