@@ -7,10 +7,10 @@ from tools.figures import MOST_COMPLEX, figures
 LARGE_CLASSES = 38
 """Classes with more than twelve methods that are left; fewer is better."""
 
-LARGEST = 27
+LARGEST = 26
 """Methods of the largest of them."""
 
-DECIDING = 9050
+DECIDING = 9093
 """Lines of the rooms that choose who has to go."""
 
 

@@ -8,7 +8,7 @@ from tenure.engine.serving.reserved_start import ReservedStart
 from tenure.rescheduler.triggers import pending
 from tenure.simulator.generate import GeneratorConfig, cluster_for, generate
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
-from tenure.victims.passes.preemption_pass import PreemptionPass
+from tenure.victims.passes.contender_search import ContenderSearch
 
 
 def replay(backfill, jobs, seed=1):
@@ -57,7 +57,7 @@ def test_a_reserved_start_rules_out_no_move_that_the_search_would_make(monkeypat
 def test_moves_that_have_no_room_by_volume_are_not_tried(monkeypatch):
     """On a replay: of the sets that are tried, at most half find no place to land."""
     sets = []
-    known = PreemptionPass._searching
+    known = ContenderSearch._searching
 
     def noted(self, rules, *, alone):
         search = known(self, rules, alone=alone)
@@ -65,7 +65,7 @@ def test_moves_that_have_no_room_by_volume_are_not_tried(monkeypatch):
             sets.append(search)
         return search
 
-    monkeypatch.setattr(PreemptionPass, "_searching", noted)
+    monkeypatch.setattr(ContenderSearch, "_searching", noted)
     replay("none", 300, seed=2)
     tried = sum(s.found.tried for s in sets)
     landless = sum(s.trials._without_effect for s in sets)

@@ -21,7 +21,8 @@ from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
-from tenure.victims.passes.preemption_pass import MakeRules, PreemptionPass
+from tenure.victims.passes.contender_search import ContenderSearch
+from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState, VictimMemory
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
@@ -140,8 +141,8 @@ class SearchesAhead:
         self.state = ahead.state
         self.causes = causes
         self.judge = judge
-        self._passes = Memo[tuple[Cause, bool, bool], PreemptionPass](
-            lambda key: self._pass(*key), lambda _: ahead.number, lambda one, other: one.cause == other.cause
+        self._searches = Memo[tuple[Cause, bool, bool], ContenderSearch](
+            lambda key: self._search(*key), lambda _: ahead.number, lambda one, other: one.cause == other.cause
         )
 
     def best_set(self, asked: Asked, *, judged: bool = False) -> SearchResult:
@@ -157,7 +158,7 @@ class SearchesAhead:
 
     def searched(self, asked: Asked, *, judged: bool, waits: bool = False) -> SearchResult:
         """Search for the best set; with ``waits``, as minimum runtimes and delays stand."""
-        return self._passes((asked.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS), asked.cause)
+        return self._searches((asked.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS), asked.cause)
 
     def as_waits_stand(self, asked: Asked, best: SearchResult, *, judged: bool) -> SearchResult:
         """Give the set that a cause takes now, which may be another than the ``best`` were all waits over."""
@@ -171,12 +172,12 @@ class SearchesAhead:
         """Give what serves a workload for which what was decided leaves room, as its turn comes in the same cycle."""
         if not self.ahead.decided.evicted:
             return SearchResult()
-        return SearchResult(played=self._passes((asked.cause, True, False)).as_it_is(asked.rules))
+        return SearchResult(played=self._searches((asked.cause, True, False)).as_it_is(asked.rules))
 
-    def _pass(self, cause: Cause, judged: bool, waits: bool) -> PreemptionPass:
+    def _search(self, cause: Cause, judged: bool, waits: bool) -> ContenderSearch:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
         searched = "consolidate" if cause == "reschedule" else cause
-        return PreemptionPass(replace(self._thought(), plugins=plugins, aftermath=judge), searched, self.causes[cause])
+        return ContenderSearch(replace(self._thought(), plugins=plugins, aftermath=judge), searched)
 
     @cached_property
     def _further(self) -> Consequences | None:

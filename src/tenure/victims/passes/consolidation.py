@@ -80,7 +80,8 @@ class ConsolidationPass(PreemptionPass):
         for others in self._alternatives(rules.contender):
             if others.contender_may() is not None:
                 continue
-            instead = VictimSearch(self.dry_runs, others, self.gatherer.gather(others)).run(self.state.budget)
+            candidates = self.searches.gatherer.gather(others)
+            instead = VictimSearch(self.searches.dry_runs, others, candidates).run(self.state.budget)
             if instead.pieces is not None and self._price(others, instead) < self._price(rules, found):
                 names = ", ".join(dict.fromkeys(p.workload.key for p in instead.pieces))
                 text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"

@@ -1,0 +1,160 @@
+"""The search of one cause for one contender after the other: who may give way, what bounds leave, and the best set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cached_property, partial
+
+from tenure.engine.memo import Memo
+from tenure.engine.plan import Reason
+from tenure.engine.serving.allocation import held_back
+from tenure.engine.state.workloads import WorkloadState
+from tenure.fairness.earlier_contenders import EarlierContenders
+from tenure.model.settings import Cause
+from tenure.shields.opt_out import may_go
+from tenure.victims.bounds.branches import VictimBranches
+from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.victim_bounds import VictimBounds
+from tenure.victims.candidates.gatherer import CandidateGatherer
+from tenure.victims.dry_run.dry_runs import DryRuns
+from tenure.victims.dry_run.outcome import AcceptedSet
+from tenure.victims.recording.state import EvictionState
+from tenure.victims.rules.causes import CauseRules
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.search_scope import GrowingScope, ReclaimScope, SearchScope
+from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult
+from tenure.victims.search.victim_search import AHEAD, EXACT, VictimSearch
+
+MOST_BEFORE = 8
+"""The most earlier contenders for which a search makes room as well; as many as it has tasks, if these are more.
+"""
+
+
+class ContenderSearch:
+    """The search of one cause for single contenders, on what all of them share.
+
+    ``prepare`` is told a set, with the rules that allow it, before it stays carried out; without it none does.
+    ``before`` counts who is served before a contender. ``detailed``: it is read why nothing is evicted for the
+    contender that is searched for.
+    """
+
+    def __init__(
+        self, state: EvictionState, cause: Cause, prepare: Callable[[CauseRules, list[Piece]], None] | None = None
+    ) -> None:
+        self.state = state
+        self.session = state.session
+        self.cause = cause
+        self.prepare = prepare
+        self.detailed = state.detailed
+        state.plugins.min_runtime.brief = not state.detailed
+        self.shares = state.memory.shares()
+        self.bounds = VictimBounds(state.session, self.shares, state.memory.limits, cause)
+        self.before: EarlierContenders | None = None
+        self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
+            lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
+        )
+
+    @cached_property
+    def dry_runs(self) -> DryRuns:
+        """Plays sets through."""
+        return self.state.dry_runs(self.shares)
+
+    @cached_property
+    def gatherer(self) -> CandidateGatherer:
+        """Gathers who may give way."""
+        state = self.state
+        fresh, detailed = state.fresh(), state.detailed
+        holdings, paid = state.memory.holdings, state.settled()
+        gatherer = CandidateGatherer(
+            self.session, state.plugins, holdings, fresh, state.moved, paid=paid, detailed=detailed, known=state.pieces
+        )
+        gatherer.whole = state.leaves
+        return gatherer
+
+    def tell(self, *, detailed: bool) -> None:
+        """Find out as much about the next contender as is read: everything, or what decides."""
+        self.detailed = self.gatherer.detailed = detailed
+        self.state.plugins.min_runtime.brief = not detailed
+
+    def infeasible(self, contender: WorkloadState) -> bool:
+        """Whether it is clear beforehand that nothing can be done for a contender now."""
+        assert contender.step is not None
+        return self.bounds.infeasible(contender, contender.step)
+
+    def may_take_spared(self, contender: WorkloadState, cause: Cause) -> bool:
+        """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
+        return may_go(cause, contender) and bool(self.gatherer.asked_to_be_spared)
+
+    def best_set(self, rules: CauseRules, budget: SearchBudget, cause: Cause) -> SearchResult:
+        """Search for one contender alone, by any action that evicts so; who is served before it is not looked at."""
+        if self.cause != "requeue" and self.infeasible(rules.contender):
+            return SearchResult()
+        return self.searched(rules, budget, cause, alone=True).found
+
+    def searched(self, rules: CauseRules, budget: SearchBudget, cause: Cause, *, alone: bool = False) -> VictimSearch:
+        """Search; where nothing else helps, once more among what asked to be spared as well.
+
+        Where reasons are asked for, contenders come here that the bounds exclude: for these nothing is tried.
+        """
+        contender, search = rules.contender, self._searching(rules, alone=alone)
+        if alone or not (self.detailed and self.infeasible(contender)):
+            search.run(budget)
+        if search.found.pieces is None and not budget.hit and self.may_take_spared(contender, cause):
+            with self.gatherer.everybody():
+                search = self._searching(rules, alone=alone)
+                search.run(budget)
+        return search
+
+    def _searching(self, rules: CauseRules, *, alone: bool) -> VictimSearch:
+        """Begin the search for victims of one contender, among the candidates that the bounds leave."""
+        contender = rules.contender
+        at_once = self.cause != "consolidate" and not self.state.plugins.patience.applies(self.session, self.cause)
+        prepare = partial(self.prepare, rules) if self.prepare is not None and at_once and not alone else None
+        scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
+        candidates = self.gatherer.gather(rules, near, further)
+        patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
+        most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
+        told = self.detailed and not alone
+        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told)
+
+    def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
+        """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""
+        branches = self.bounds.open_to(contender)
+        if self.state.memory.holdings.at_most(EXACT, branches.leaves):
+            return ReclaimScope(branches), branches.leaves, ()
+        first: Collection[int] = [branch.queue for branch in branches if branch.direct]
+        others, first = (0, first) if alone else self._worth_it(contender, branches)
+        scope = GrowingScope(branches, first, others)
+        return scope, scope.leaves, set(branches.leaves).difference(scope.leaves)
+
+    def _worth_it(self, contender: WorkloadState, branches: VictimBranches) -> tuple[int, Collection[int]]:
+        """Give the branches from which something may be taken at once, but those whose room goes to too many others.
+
+        Beside them, how many others would be served before the contender at least.
+        """
+        assert contender.step is not None
+        most = max(len(contender.step.tasks), MOST_BEFORE)
+        assert self.before is not None
+        count = self.before.count(contender, None if self.detailed else most)
+        direct = {branch.queue: count[branch.mine] for branch in branches if branch.direct}
+        found = {queue: others for queue, others in direct.items() if others <= most}
+        if direct and not found:
+            others = min(direct.values())
+            text = f"evictions by {self.cause} would make room for {others} others that are served before it"
+            self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
+        return min(found.values(), default=0), found.keys()
+
+    def as_it_is(self, rules: CauseRules, *, keep: bool = False) -> AcceptedSet | None:
+        """Give what serves a contender for which there is room by now, if there is."""
+        session, contender, step = self.session, rules.contender, rules.contender.step
+        assert step is not None
+        known = step.shape is not None and step.shape.failed == session.epoch
+        if known or session.settings.backfill == "easy" or held_back(session, contender, step):
+            return None
+        if not RoomDemand(session, step).met(()):
+            if step.shape is not None:
+                step.shape.failed = session.epoch
+            return None
+        is_next = contender in self._served_as_it_is(None)
+        played = self.dry_runs.play(rules, (), keep=keep) if is_next else None
+        return played if isinstance(played, AcceptedSet) else None
