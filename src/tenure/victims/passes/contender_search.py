@@ -77,9 +77,12 @@ class ContenderSearch:
         self.state.plugins.min_runtime.brief = not detailed
 
     def infeasible(self, contender: WorkloadState) -> bool:
-        """Whether it is clear beforehand that nothing can be done for a contender now."""
+        """Whether it is clear beforehand that nothing can be done for a contender now, or would put off a start."""
         assert contender.step is not None
-        return self.bounds.infeasible(contender, contender.step)
+        if self.bounds.infeasible(contender, contender.step):
+            return True
+        start = self.dry_runs.reserved_start(None) if self.cause == "consolidate" else None
+        return start is not None and not start.may_allow(self.session, contender, self.state.endings)
 
     def may_take_spared(self, contender: WorkloadState, cause: Cause) -> bool:
         """Whether, where nothing else helps, what asked to be spared may be taken: not to move it, nor for surplus."""
@@ -97,7 +100,8 @@ class ContenderSearch:
         Where reasons are asked for, contenders come here that the bounds exclude: for these nothing is tried.
         """
         contender, search = rules.contender, self._searching(rules, alone=alone)
-        if alone or not (self.detailed and self.infeasible(contender)):
+        assert contender.step is not None
+        if alone or not (self.detailed and self.bounds.infeasible(contender, contender.step)):
             search.run(budget)
         if search.found.pieces is None and not budget.hit and self.may_take_spared(contender, cause):
             with self.gatherer.everybody():
