@@ -127,6 +127,8 @@ BROKEN_WITH_DISRUPTION_BUDGETS = {
 BROKEN_WITH_NOTICES = {
     940278: "what follows with a notice was believed to leave before what was announced earlier",
     940119: "the core of a workload was evicted while others were under notice for more of it",
+    404440: "what a victim of an earlier plan gets while others are under notice, which ask for nothing, was not said",
+    402030: "the same",
 }
 """The same where all evictions are announced."""
 

@@ -78,17 +78,16 @@ def stand(session: Session, task: TaskState) -> None:
 def in_turn(session: Session) -> list[list[TaskState]]:
     """Give what leaves, in the order in which it will: at once, once it has saved its work, or at its deadline.
 
-    What leaves at the same time is together; where nothing does, that is one empty list. Where there is an order, what
-    is under notice contends for nothing before its turn.
+    What leaves at the same time is together; the first may be nothing. What is under notice contends for nothing before
+    its turn.
     """
-    turns: dict[int, list[TaskState]] = {}
+    turns: dict[int, list[TaskState]] = {0: []}
     for task in sorted(session.leaving, key=lambda t: (t.workload.key, t.index)):
         turns.setdefault(_turn(task), []).append(task)
-    if len(turns) > 1:
-        for task in session.noticed:
-            stand(session, task)
-            session.refresh(task.workload)
-    return [turns[turn] for turn in sorted(turns)] or [[]]
+    for task in session.noticed:
+        stand(session, task)
+        session.refresh(task.workload)
+    return [turns[turn] for turn in sorted(turns)]
 
 
 def _turn(task: TaskState) -> int:
