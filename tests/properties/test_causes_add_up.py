@@ -129,6 +129,7 @@ BROKEN_WITH_NOTICES = {
     940119: "the core of a workload was evicted while others were under notice for more of it",
     404440: "what a victim of an earlier plan gets while others are under notice, which ask for nothing, was not said",
     402030: "the same",
+    403864: "a notice was withdrawn, and what moved since was to land there: its victim went for that",
 }
 """The same where all evictions are announced."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from typing import cast
@@ -21,6 +21,7 @@ class NoticeGroup:
     """Tasks that were told of their eviction by one cause, for one contender; without a beneficiary, of one workload.
 
     ``notices`` are what they were told, by task, in the tasks' order. ``held``: the contender holds a nomination.
+    ``awaited`` by tasks that moved since, and are to land on their nodes.
     """
 
     cause: Cause
@@ -29,11 +30,17 @@ class NoticeGroup:
     notices: dict[TaskState, Notice]
     held: bool = False
     landings: dict[TaskState, TaskNomination] = field(default_factory=dict)
+    awaited: Sequence[TaskState] = ()
 
     @property
     def tasks(self) -> list[TaskState]:
         """All of them."""
         return list(self.notices)
+
+    @property
+    def half_moved(self) -> bool:
+        """Whether something that moved already has no place where they run on."""
+        return any(t.phase is PENDING and t.nominated < 0 for t in self.awaited)
 
     def by_workload(self) -> dict[WorkloadState, list[TaskState]]:
         """Tasks by workload."""
@@ -66,6 +73,9 @@ def groups_of(session: Session) -> list[NoticeGroup]:
         group.notices[task] = notice
         if task.nominated >= 0:
             group.landings[task] = TaskNomination(task, task.nominated, task.nominated_devices, task.nominated_at)
+    moved = {(e.workload, e.task): e.at for e in session.evictions if e.to_node is not None}
+    for group in found.values():
+        group.awaited = _awaited(session, group, moved)
     return [g for _, g in sorted(found.items(), key=lambda item: (_told(item[1]), item[0]))]
 
 
@@ -76,13 +86,12 @@ def _told(group: NoticeGroup) -> tuple[int, int]:
     )
 
 
-def half_moved(session: Session, group: NoticeGroup) -> bool:
-    """Whether others moved for the same contender since the notice, and have no place where those told run on."""
+def _awaited(session: Session, group: NoticeGroup, moved: Mapping[tuple[str, str], int]) -> list[TaskState]:
+    """Give what is to land where a group stands of what ``moved``: when (µs since the epoch), by workload and task."""
     since = min((n.at for n in group.notices.values() if n.at is not None), default=session.now)
-    moved = {(e.workload, e.task) for e in session.evictions if e.to_node is not None and e.at >= since
-             and (e.cause, e.beneficiary) == (group.cause, group.beneficiary)}  # fmt: skip
-    workloads = (w for w in map(session.workloads.get, {key for key, _ in moved}) if w is not None)
-    return any(t.phase is PENDING and t.nominated < 0 and (w.key, t.name) in moved for w in workloads for t in w.tasks)
+    here = {max(t.node, t.leaving) for t in group.notices}
+    landing = (t for node in here for t in session.on_node[node] if t.nominated == node and t not in group.notices)
+    return [t for t in landing if moved.get((t.workload.key, t.name), -1) >= since]
 
 
 def lift(

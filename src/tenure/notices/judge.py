@@ -10,7 +10,7 @@ from tenure.engine.serving.allocation import serve
 from tenure.engine.state.evictions import evict
 from tenure.engine.state.workloads import SUCCEEDED, TaskState, WorkloadState
 from tenure.model.modes import mode_of
-from tenure.notices.groups import NoticeGroup, half_moved
+from tenure.notices.groups import NoticeGroup
 from tenure.quota.arming import delays
 from tenure.quota.usage import TerminatingUsage, excess_of
 from tenure.requeue.rules import RequeueRules
@@ -54,7 +54,7 @@ class NoticeJudge:
         if group.cause == "stale-gang":
             return self._stale(group)
         if group.cause == "quota":
-            return self._over_max(group)
+            return self._over_max(group) or self._begun(group)
         contender, needed = group.contender, list[TaskState]()
         if contender is not None and contender.step is not None and contender.entry is not None and group.held:
             needed = [t for p in self.contended(group, self.pieces(group)) for t in p.tasks]
@@ -156,11 +156,10 @@ class NoticeJudge:
         """
         session, found = self.session, list[TaskState]()
         gone = {(e.workload, e.cause, e.beneficiary, e.at) for e in session.evictions}
-        moving = group.cause == "consolidate" and half_moved(session, group)
         for victim, tasks in group.by_workload().items():
             told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
             whole = not told & gone or victim.root.satisfied() or self._recovers(victim)
-            if (moving or not whole) and preemptibility(victim) is None:
+            if (group.half_moved or not whole) and preemptibility(victim) is None:
                 found += self._evict(group, covering(pieces_of(session, victim, frozenset(), core=True), tasks), victim)
         return found
 

@@ -20,7 +20,7 @@ from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import mode_of
 from tenure.model.values.readable import weighted_hours
-from tenure.notices.groups import NoticeGroup, groups_of, half_moved, lift
+from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
@@ -144,7 +144,7 @@ class _Settling:
             if group.beneficiary is None:
                 pays = pays and all(session.nodes.nodes[node].drain for node in places)
             else:
-                pays = pays and (self._needs_room(group.contender) or half_moved(session, group))
+                pays = pays and (self._needs_room(group.contender) or group.half_moved)
         return group.tasks if pays else []
 
     def _movable(self, workload: WorkloadState, tasks: list[TaskState], group: NoticeGroup) -> bool:
@@ -206,7 +206,9 @@ class _Settling:
         if not paying:
             return []
         notices = {t: group.notices[t] for t in paying}
-        smaller = NoticeGroup(group.cause, group.contender, group.beneficiary, notices, held=True)
+        smaller = NoticeGroup(
+            group.cause, group.contender, group.beneficiary, notices, held=True, awaited=group.awaited
+        )
         judge = NoticeJudge(self.state, self.nominated)
         stays = judge.paying(smaller)
         self.price |= judge.price
