@@ -110,6 +110,8 @@ BROKEN_ONCE = {
     214180: "what was to be moved and stays after all used up a budget, so that it was not said what follows",
     503636: "a move that only the rescheduler makes, in the end, was said, and preempt came before it",
     614587: "a set could not be given up by itself, as its contender might then have had the room of another one",
+    506267: "a notice ended as its contender had got another place, though what it left was promised to another",
+    613728: "the same, for the place where another was to land",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -3,7 +3,7 @@
 All notices are judged anew, each beside what the others were promised, and those together that do not pay so. What no
 longer pays is withdrawn: the victim runs on, and the contender is planned like all others that wait. What pays is
 evicted as soon as the victim has saved its work, has said that it may go, or has no time left; until then its
-contender's nominations hold.
+contender's nominations hold, and so do those of others to which what it leaves was promised: for them it goes as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tenure.engine.state.cost import MICRO
 from tenure.engine.state.notices import announce, expire, over, stand
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
-from tenure.model.modes import mode_of
+from tenure.model.modes import enabled_for, mode_of
 from tenure.model.values.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
@@ -98,6 +98,7 @@ class _Settling:
         with self.state.plugins.budgets.ledger.tentatively():
             found = {g: self._moving(g) for g in moves}
             found |= {g: g.tasks for g in others if set(self._together([g])[g]) == set(g.notices)}
+            found |= {g: g.tasks for g in others if g not in found and self._hold_promises(g)}
             return found | self._together([g for g in others if g not in found])
 
     def _together(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
@@ -116,6 +117,23 @@ class _Settling:
                     break
             self.price |= judge.price
         return found | {g: [] for g in pending}
+
+    def _hold_promises(self, group: NoticeGroup) -> bool:
+        """Whether others were promised what a group leaves, while its contender has a place, or is promised one.
+
+        What was promised with that place is kept as it is, though the contender itself might need less by now; but not
+        where something would go of which nothing is promised.
+        """
+        contender, enabled = group.contender, enabled_for(self.session.settings, "") & {"reclaim", "preempt"}
+        if contender is None or group.cause not in enabled or not (group.held or contender.occupied()):
+            return False
+        victims, places = group.by_workload(), {t.nominated for t in self.session.nominated if t not in group.notices}
+        if not all(any(_place(task) in places for task in tasks) for tasks in victims.values()):
+            return False
+        with self.session.scenario():
+            lost = lift(self.session, self.placer, [group])
+            may_go = all(self._movable(victim, tasks, group) for victim, tasks in victims.items())
+        return may_go and any(t.workload not in victims for t in lost)
 
     def _let_wait(self, groups: list[NoticeGroup]) -> None:
         """Let those wait that were evicted since notice was given: what was promised then is kept from them."""
@@ -137,7 +155,7 @@ class _Settling:
             return []
         if len(group.landings) < len(group.notices):
             return []
-        places = [t.node if t.phase is TERMINATING else t.leaving for t in group.notices]
+        places = list(map(_place, group.notices))
         with session.scenario():
             lift(session, self.state.placer, [group])
             pays = all(self._movable(w, tasks, group) for w, tasks in group.by_workload().items())
@@ -284,6 +302,11 @@ class _Settling:
         for task in nominated_tasks(contender):
             task.nominated_at = self.session.now
         write_placed(self.state, nominated_tasks(contender))
+
+
+def _place(task: TaskState) -> int:
+    """Where a task runs that is under notice."""
+    return task.node if task.phase is TERMINATING else task.leaving
 
 
 def close(session: Session, state: EvictionState | None) -> None:
