@@ -12,7 +12,7 @@ from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import Demand, WorkloadState
+from tenure.engine.state.workloads import WorkloadState
 from tenure.model.modes import enabled_for
 from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
@@ -51,23 +51,18 @@ class ConsolidationPass(PreemptionPass):
 
     def _infeasible(self, contender: WorkloadState) -> bool:
         """Whether it is clear beforehand that nothing could be moved for it."""
-        step = contender.step
-        assert step is not None
-        return not self._room_in_all(contender, step) or super()._infeasible(contender)
+        return not self._room_in_all(contender) or super()._infeasible(contender)
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Look for moves only while there is room enough in all, of the cluster and of the contender's queues."""
-        step = contender.step
-        if step is None or not self._room_in_all(contender, step):
-            return False
-        return super()._turn(contender, steps)
+        return self._room_in_all(contender) and super()._turn(contender, steps)
 
-    def _room_in_all(self, contender: WorkloadState, step: Demand) -> bool:
+    def _room_in_all(self, contender: WorkloadState) -> bool:
         """Whether more may be moved, and there is room enough in all: a move frees none, in no queue either."""
-        session = self.session
-        if self._left() <= 0 or session.queues.over_max(contender.leaf, step.amount) is not None:
+        step, queues = contender.step, self.session.queues
+        if step is None or self._left() <= 0 or queues.over_max(contender.leaf, step.amount) is not None:
             return False
-        return room_in_all(session, step)
+        return room_in_all(self.session, step)
 
     def _left(self) -> int:
         """How many workloads may still move in this cycle."""
