@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -263,6 +264,13 @@ def filled(folder):
     return give
 
 
+@pytest.fixture(scope="module")
+def said(filled, folder):
+    """Give a function that says what the statements of that content are from a time on; they are worked out once."""
+    with open_history(filled(new(folder))) as store:
+        yield cache(lambda since: statements(store, since))
+
+
 def killed(words, chance, longest):
     """Run a command and kill it within so many seconds; whether it was killed before its end."""
     process = preloaded.start(["history", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -279,12 +287,13 @@ def done(*words):
 
 
 @pytest.mark.parametrize("what", ["prune", "forget", "import"])
-def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address, filled, what):
+def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address, filled, said, what):
     """At each moment statements close and say what they are to say; afterwards as if nobody had been killed."""
     chance = random.Random(what)
     source = filled(str(tmp_path / "source.db"))
     exported = str(tmp_path / "source.jsonl")
-    done("export", exported, "--history", source)
+    if what == "import":
+        done("export", exported, "--history", source)
     limit = NOVEMBER + 35 * 24 * HOUR
     words = {
         "prune": ["prune", "--keep", "1d", "--now", format_time(limit + 24 * HOUR)],
@@ -293,8 +302,7 @@ def test_what_is_killed_on_its_way_and_done_again_is_done_once(tmp_path, address
     }[what]
     target = address if what == "import" else filled(address)
     open_history(target, write=True).close()
-    with open_history(source) as store:
-        wanted = statements(store, limit if what == "prune" else None)
+    wanted = said(limit if what == "prune" else None)
     count = sum(killed([*words, "--history", target], chance, 0.9) for _ in range(KILLS))
     with open_history(target) as store:
         closes(store)
