@@ -14,11 +14,14 @@ from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.keys import SEAL
 
-COUNT = int(os.environ.get("TENURE_EVICTIONS", "200"))
-LABELS = {} if COUNT >= 1000 else {f"example.com/{'x' * 40}-{n}": "y" * 60 for n in range(20)}
+COUNT = int(os.environ.get("TENURE_EVICTIONS", "100"))
+LABELS = {} if COUNT >= 1000 else {f"example.com/{'x' * 40}-{n}": "y" * 60 for n in range(40)}
 """Few evictions need more than a page only where each has much to say."""
 
-EACH = 100
+EACH = min(100, COUNT // 2)
+CLIENTS = 8
+"""Clients that create pods side by side; a connection for each pod would take longer than the pod."""
+
 MAPS = "/api/v1/namespaces/tenure-system/configmaps"
 
 
@@ -41,6 +44,12 @@ def pod(name, of, cpu):
     return {"metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
+def fill(client, first):
+    """Create one client's share of the pods that will be evicted."""
+    for number in range(first, COUNT, CLIENTS):
+        client.create(PODS, pod(f"lent-{number}", "lent", 1))
+
+
 def bound(client, of):
     items = client.get(f"{PODS}?labelSelector=tenure.dev/queue%3D{of}")["items"]
     return [p for p in items if p["spec"].get("nodeName") and "deletionTimestamp" not in p["metadata"]]
@@ -58,8 +67,8 @@ def test_each_of_very_many_evictions_is_on_record(large, tmp_path):
     """One gang is owed every node at once: whoever stands there goes, each with its record, and none twice."""
     client = large.client()
     kubeconfig = large.kubeconfig_for(large.token_of("tenure", "tenure-system"), "many")
-    with running(kubeconfig, tmp_path) as scheduler, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: large.client().create(PODS, pod(f"lent-{n}", "lent", 1)), range(COUNT)))
+    with running(kubeconfig, tmp_path) as scheduler, ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(lambda first: fill(large.client(), first), range(CLIENTS)))
         wait_until(lambda: len(settled(client)) == COUNT, lambda: f"{len(settled(client))} run", 500)
         gone = {p["metadata"]["name"] for p in bound(client, "lent")}
         group = {"apiVersion": "tenure.dev/v1alpha1", "kind": "PodGroup", "metadata": {"name": "all"}}
