@@ -2,14 +2,12 @@
 
 import importlib
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests import preloaded
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 from tests.effort import THOROUGH
 from tests.web.consoles import MARKUP, hostile, served, small
@@ -21,7 +19,6 @@ from tenure.web.sources.past import PastSource
 from tenure.web.sources.picture import Picture
 from tenure.web.sources.still import StillSource
 
-TENURE = Path(sys.executable).with_name("tenure")
 VIEWS = {
     "overview": "/", "queues": "/queues", "queue": "/queue?name=b", "workloads": "/workloads",
     "workload": "/workloads/team-b/longest", "nodes": "/nodes", "node": "/node?name=gpu-2", "moves": "/moves",
@@ -329,7 +326,7 @@ def simulated(tmp_path_factory):
         ("generate", *size, "--out", jobs, "--cluster", cluster),
         ("simulate", jobs, "--cluster", cluster, "--history", history),
     ):
-        subprocess.run([TENURE, *words], check=True, capture_output=True, timeout=300)
+        preloaded.run(words, check=True, capture_output=True, timeout=300)
     with served(PastSource(str(history))) as found:
         yield found
 

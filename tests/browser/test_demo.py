@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from tests.browser.test_console import Watched
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 
 ROOT = Path(__file__).parents[2]
-TENURE = Path(sys.executable).with_name("tenure")
 CLICKS = 3
 
 
@@ -74,7 +74,7 @@ def test_it_runs_in_a_clean_checkout_and_writes_the_pages_that_it_names(told, ch
 def lives(history, folder):
     """Read of the records when each workload came and started first, and who was evicted for whom."""
     made = folder / "records.jsonl"
-    subprocess.run([TENURE, "history", "export", str(made), "--history", history], check=True, capture_output=True)
+    preloaded.run(["history", "export", made, "--history", history], check=True, capture_output=True)
     came, started, evicted, end = {}, {}, {}, 0
     for line in made.read_text().splitlines():
         record = json.loads(line)

@@ -1,10 +1,7 @@
 """A live cluster together with its history: the present from the one, the past from the other, and nothing twice."""
 
-import subprocess
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.web.consoles import shown, small
@@ -15,22 +12,6 @@ from tenure.web.sources.both import BothSource
 from tenure.web.sources.past import PastSource
 from tenure.web.sources.source import EvictionQuery
 from tenure.web.sources.still import StillSource
-
-TENURE = Path(sys.executable).with_name("tenure")
-
-
-@pytest.fixture(scope="module")
-def history(tmp_path_factory):
-    """Give a history of a small simulation with evictions."""
-    folder = tmp_path_factory.mktemp("history")
-    jobs, cluster, made = (folder / name for name in ("jobs.csv", "cluster.yaml", "run.db"))
-    size = ("--jobs", "120", "--gpus", "16", "--load", "1.2", "--seed", "3")
-    for words in (
-        ("generate", *size, "--out", jobs, "--cluster", cluster),
-        ("simulate", jobs, "--cluster", cluster, "--history", made),
-    ):
-        subprocess.run([TENURE, *words], check=True, capture_output=True, timeout=300)
-    return str(made)
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
 """A past moment is shown as if nothing had come after it."""
 
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.builders import NOW, SECOND, cluster, node, spec, task, workload
@@ -20,22 +17,7 @@ from tenure.web.sources.past import PastSource
 from tenure.web.sources.source import EvictionQuery, chosen
 from tenure.web.sources.still import StillSource
 
-TENURE = Path(sys.executable).with_name("tenure")
 ALL = EvictionQuery(limit=1000)
-
-
-@pytest.fixture(scope="module")
-def history(tmp_path_factory):
-    """Give a history of a small simulation with evictions."""
-    folder = tmp_path_factory.mktemp("history")
-    jobs, cluster, made = (folder / name for name in ("jobs.csv", "cluster.yaml", "run.db"))
-    size = ("--jobs", "120", "--gpus", "16", "--load", "1.2", "--seed", "3")
-    for words in (
-        ("generate", *size, "--out", jobs, "--cluster", cluster),
-        ("simulate", jobs, "--cluster", cluster, "--history", made),
-    ):
-        subprocess.run([TENURE, *words], check=True, capture_output=True, timeout=300)
-    return str(made)
 
 
 @pytest.fixture(scope="module")
