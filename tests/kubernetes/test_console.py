@@ -6,7 +6,6 @@ import asyncio
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -72,9 +71,8 @@ def installed(plane):
 def console(plane, *options):
     """Run the command with the rights that were installed; gives its port and a way to ask it."""
     kubeconfig = plane.kubeconfig_for(plane.token_of("tenure-console", "tenure-system"), "console")
-    command = [sys.executable, "-c", "from tenure.cli.main import main; main()", "console", "--live",
-               f"--kubeconfig={kubeconfig}", "--port=0", *options]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    words = ["console", "--live", f"--kubeconfig={kubeconfig}", "--port=0", *options]
+    process = preloaded.start(words, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
         address = re.fullmatch(r"listening on (http://\S+:\d+)\n", line)
