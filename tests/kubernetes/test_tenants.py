@@ -26,6 +26,7 @@ GPU = "nvidia.com/gpu"
 EVIL = "/api/v1/namespaces/evil/pods"
 TEAM = "/api/v1/namespaces/team/pods"
 TENURE = "/apis/tenure.dev/v1alpha1"
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 PROMPT = 15.0
 """Seconds within which an honest pod is bound, on a machine that does other things as well."""
 
@@ -188,16 +189,23 @@ def land(plane):
     return plane
 
 
+def labelled(name):
+    """Give the metadata of a policy."""
+    return {"name": name, "labels": {"app.kubernetes.io/name": "tenure"}}
+
+
 def switch(plane, *, on):
     """Let the policies hold, or not."""
-    for policy in policies("tenure-system", ("tenure",)):
-        made, binding = policy.objects(lambda name: {"name": name, "labels": {"app.kubernetes.io/name": "tenure"}})
-        if policy.name in ("tenure-itself", "tenure-deletes", "tenure-maps"):
-            continue
-        if on:
-            plane.apply(made, binding)
-        else:
-            plane.kubectl("delete", "validatingadmissionpolicybinding", policy.name, "--ignore-not-found")
+    kept = ("tenure-itself", "tenure-deletes", "tenure-maps")
+    switched = [policy for policy in policies("tenure-system", ("tenure",)) if policy.name not in kept]
+    if on:
+        plane.apply(*(made for policy in switched for made in policy.objects(labelled)))
+        return
+    client = plane.client()
+    for policy in switched:
+        binding = f"{BINDINGS}/{policy.name}"
+        if client.exists(binding):
+            client.delete(binding)
 
 
 @pytest.fixture(scope="module")
