@@ -1,4 +1,4 @@
-"""A program on a PATH that stands for ``tenure``: the command is run by a process that has loaded all already.
+"""A program on a PATH that stands for Tenure's: the command is run by a process that has loaded all already.
 
 What is tested with it is what commands do, one after the other as somebody types them, and not how one comes to be
 loaded.
@@ -27,15 +27,16 @@ sys.exit(int(door.recv(16)))
 
 
 class Doorway:
-    """A folder with the program, and who answers it until this is closed."""
+    """A folder with the program, and who answers it until this is closed: by the ``main`` of a module."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "tenure", module: str = "tenure") -> None:
         self.folder = folder
+        self._module = module
         address = str(folder / "door")
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._door.bind(address)
         self._door.listen()
-        program = folder / "tenure"
+        program = folder / name
         program.write_text(PROGRAM.format(python=sys.executable, address=address))
         program.chmod(0o755)
         threading.Thread(target=self._serve, daemon=True).start()
@@ -53,15 +54,16 @@ class Doorway:
                 asking, _ = self._door.accept()
             except OSError:
                 return
-            threading.Thread(target=_run, args=(asking,), daemon=True).start()
+            threading.Thread(target=_run, args=(asking, self._module), daemon=True).start()
 
 
-def _run(asking: socket.socket) -> None:
+def _run(asking: socket.socket, module: str) -> None:
     """Have a command run on the streams of who asks, and say how it ended."""
     with asking:
         asked, streams, _, _ = socket.recv_fds(asking, 1 << 20, 3)
         words, folder, environment = json.loads(asked)
-        command = preloaded.start(words, cwd=folder, env=environment, **dict(zip(_STREAMS, streams, strict=True)))
+        given = dict(zip(_STREAMS, streams, strict=True))
+        command = preloaded.start(words, cwd=folder, env=environment, module=module, **given)
         for one in streams:
             os.close(one)
         asking.send(str(command.wait() & 0xFF).encode())

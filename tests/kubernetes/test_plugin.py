@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.doorway import Doorway
 from tests.kubernetes.running import TENURE, queue
 
 from tenure.cli.input import live_cluster
@@ -31,16 +32,12 @@ def peopled(plane):
     return plane
 
 
-@pytest.fixture(scope="module")
-def kubectl(peopled, tmp_path_factory):
-    """Give a function that runs kubectl with the plugin on its PATH and no other."""
-    folder = tmp_path_factory.mktemp("plugin")
-    for name in ("kubectl-tenure", "kubectl_complete-tenure"):
-        (folder / name).symlink_to(BIN / name)
-    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(peopled.kubeconfig)}
+def kubectl_with(folder, plane):
+    """Give a function that runs kubectl with the programs of a folder on its PATH and no other plugin."""
+    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(plane.kubeconfig)}
 
     def run(*arguments, code=0):
-        command = [str(peopled.release / "kubectl"), *arguments]
+        command = [str(plane.release / "kubectl"), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == code, done.stderr
         return done.stdout if code == 0 else done.stderr
@@ -48,8 +45,24 @@ def kubectl(peopled, tmp_path_factory):
     return run
 
 
-def test_kubectl_lists_it(kubectl):
-    assert "kubectl-tenure" in kubectl("plugin", "list")
+@pytest.fixture(scope="module")
+def kubectl(peopled, tmp_path_factory):
+    """Give a function that runs kubectl with a plugin that need not be loaded first."""
+    folder = tmp_path_factory.mktemp("plugin")
+    with Doorway(folder, "kubectl-tenure", "tenure.cli.plugin"):
+        yield kubectl_with(folder, peopled)
+
+
+@pytest.fixture
+def kubectl_and_installed(peopled, tmp_path):
+    """Give a function that runs kubectl with the plugin as it was installed."""
+    for name in ("kubectl-tenure", "kubectl_complete-tenure"):
+        (tmp_path / name).symlink_to(BIN / name)
+    return kubectl_with(tmp_path, peopled)
+
+
+def test_kubectl_lists_it(kubectl_and_installed):
+    assert "kubectl-tenure" in kubectl_and_installed("plugin", "list")
 
 
 def test_tables_and_reasons_are_of_the_cluster_that_kubectl_has(kubectl):
@@ -79,19 +92,21 @@ def test_history_is_read_by_report_and_story(kubectl, tmp_path, run_command):
     assert "submitted to vision" in kubectl("tenure", "story", "train-large", "--history", str(at), "-n", "default")
 
 
-def test_usage_is_told_in_the_plugin_s_name(kubectl):
-    assert "kubectl tenure explain: -n a and b/c both name a namespace" in kubectl(
+def test_usage_is_told_in_the_plugin_s_name(kubectl_and_installed):
+    assert "kubectl tenure explain: -n a and b/c both name a namespace" in kubectl_and_installed(
         "tenure", "explain", "-n", "a", "b/c", code=2
     )
-    assert "kubectl tenure: there is no command 'expain'" in kubectl("tenure", "expain", code=2)
+    assert "kubectl tenure: there is no command 'expain'" in kubectl_and_installed("tenure", "expain", code=2)
 
 
-def test_kubectl_completes_commands_and_options(kubectl):
+def test_kubectl_completes_commands_and_options(kubectl_and_installed):
     """Commands with what they do, and options, as ``kubectl`` asks a plugin for them; file names are not offered."""
-    *lines, directive = kubectl("__complete", "tenure", "").splitlines()
+    *lines, directive = kubectl_and_installed("__complete", "tenure", "").splitlines()
     assert dict(line.split("\t") for line in lines) == SUMMARIES
     assert directive == ":4"
-    assert "--namespace\tThe namespace of what is asked about." in kubectl("__complete", "tenure", "explain", "--n")
+    assert "--namespace\tThe namespace of what is asked about." in kubectl_and_installed(
+        "__complete", "tenure", "explain", "--n"
+    )
 
 
 def test_who_may_not_look_is_told_at_once(kubectl, peopled, run_command, monkeypatch):
