@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.doorway import Doorway
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -37,10 +38,18 @@ def repository(tmp_path):
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _door(tmp_path_factory):
+    """Have ``tenure``, where it is not the one that a test installs, answered by a process that has loaded it."""
+    with Doorway(tmp_path_factory.mktemp("door")) as made, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join([str(made.folder), str(BIN), os.environ["PATH"]]))
+        yield
+
+
 def environment(folder, **more):
-    path, summary = f"{BIN}{os.pathsep}{os.environ['PATH']}", folder.parent / "summary.md"
+    summary = folder.parent / "summary.md"
     given = {"RUNNER_TEMP": folder.parent, "GITHUB_STEP_SUMMARY": summary, "GITHUB_ACTION_PATH": ROOT}
-    return {**os.environ, "PATH": path, **{name: str(value) for name, value in given.items()}, **more}
+    return {**os.environ, **{name: str(value) for name, value in given.items()}, **more}
 
 
 def run_step(step, folder, inputs, **more):
