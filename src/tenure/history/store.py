@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
@@ -239,12 +240,12 @@ class HistoryStore:
             months = months_of(connection)
             first, last = None, None
             for month in months:
-                first = connection.execute(_edge(connection, month, newest=False)).scalar()
+                first = connection.execute(_edge(records_seen(connection, month), newest=False)).scalar()
                 if first is not None:
                     break
             for month in reversed(months):
                 table = records_seen(connection, month)
-                last = connection.execute(_edge(connection, month, newest=True)).scalar()
+                last = connection.execute(_edge(table, newest=True)).scalar()
                 if last is not None:
                     usage = select(table.c.at + table.c.value).where(table.c.kind == "usage")
                     ends = connection.execute(usage.order_by(table.c.at.desc()).limit(1000)).scalars().all()
@@ -413,9 +414,13 @@ def _has(connection: Connection, draft: Draft) -> bool:
     return connection.execute(select(key).where(key == draft.key)).first() is not None
 
 
-def _edge(connection: Connection, month: int, *, newest: bool) -> Select[Any]:
-    """Ask for the first or last time of a month, kind by kind: so the index says it."""
-    c = records_seen(connection, month).c
+@lru_cache(maxsize=256)
+def _edge(table: FromClause, *, newest: bool) -> Select[Any]:
+    """Ask for the first or last time of a month, kind by kind: so the index says it.
+
+    Each table is asked again and again, and to make the question takes longer than to answer it.
+    """
+    c = table.c
     edges = [select((func.max(c.at) if newest else func.min(c.at)).label("at")).where(c.kind == kind) for kind in KINDS]
     found = union_all(*edges).subquery().c.at
     return select(func.max(found) if newest else func.min(found))
