@@ -21,6 +21,7 @@ from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
 from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
+from tenure.victims.passes.consolidation import cheaper, price_of
 from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState, VictimMemory
@@ -157,8 +158,17 @@ class SearchesAhead:
         return found
 
     def searched(self, asked: Asked, *, judged: bool, waits: bool = False) -> SearchResult:
-        """Search for the best set; with ``waits``, as minimum runtimes and delays stand."""
-        return self._searches((asked.cause, judged, waits)).best_set(asked.rules, SearchBudget(STEPS), asked.cause)
+        """Search for the best set; with ``waits``, as minimum runtimes and delays stand.
+
+        Consolidate moves nothing where what reclaim or preempt may take as these stand comes cheaper.
+        """
+        search = self._searches((asked.cause, judged, waits))
+        found = search.best_set(asked.rules, SearchBudget(STEPS), asked.cause)
+        if asked.cause == "consolidate" and found.pieces:
+            price, standing = price_of(search, asked.rules, found), self._searches(("consolidate", judged, True))
+            if cheaper(standing, asked.workload, price, SearchBudget(STEPS)) is not None:
+                return SearchResult()
+        return found
 
     def as_waits_stand(self, asked: Asked, best: SearchResult, *, judged: bool) -> SearchResult:
         """Give the set that a cause takes now, which may be another than the ``best`` were all waits over."""

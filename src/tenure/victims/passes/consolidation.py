@@ -16,10 +16,12 @@ from tenure.engine.state.workloads import WorkloadState
 from tenure.model.modes import enabled_for
 from tenure.victims.bounds.room_demand import room_in_all
 from tenure.victims.candidates.gatherer import VictimCandidates
+from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.preemption_pass import PreemptionPass
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.search.trials import SearchResult
+from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.trials import SearchBudget, SearchResult
 from tenure.victims.search.victim_search import VictimSearch
 
 TOO_MANY = "max-moves"
@@ -72,26 +74,15 @@ class ConsolidationPass(PreemptionPass):
 
     def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
-        for others in self._alternatives(rules.contender):
-            if others.contender_may() is not None:
-                continue
-            candidates = self.searches.gatherer.gather(others)
-            instead = VictimSearch(self.searches.dry_runs, others, candidates).run(self.state.budget)
-            if instead.pieces is not None and self._price(others, instead) < self._price(rules, found):
-                names = ", ".join(dict.fromkeys(p.workload.key for p in instead.pieces))
-                text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"
-                self.state.obstacle(rules.contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
-                return False
+        price = price_of(self.searches, rules, found)
+        instead = cheaper(self.searches, rules.contender, price, self.state.budget)
+        if instead is not None:
+            others, pieces = instead
+            names = ", ".join(dict.fromkeys(p.workload.key for p in pieces))
+            text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"
+            self.state.obstacle(rules.contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
+            return False
         return super()._accept(rules, found)
-
-    def _alternatives(self, contender: WorkloadState) -> list[CauseRules]:
-        actions = enabled_for(self.session.settings, self.cause)
-        found: list[CauseRules] = []
-        if "reclaim" in actions:
-            found.append(ReclaimEligibility(self.session, self.shares, contender))
-        if "preempt" in actions:
-            found.append(PreemptRules(self.session, contender))
-        return found
 
     def _carry_out(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> None:
         """Carry the moves out, and list them among the plan's moves as well."""
@@ -107,3 +98,26 @@ class ConsolidationPass(PreemptionPass):
             plan.moves.append(
                 MovePlan((rules.contender.key,), "pending", cost / MICRO, 0, None, "greedy", UNPROVEN, (moved,))
             )
+
+
+def cheaper(
+    searches: ContenderSearch, contender: WorkloadState, price: int, budget: SearchBudget
+) -> tuple[CauseRules, list[Piece]] | None:
+    """Give what reclaim or preempt would take for a contender at less than a ``price``, if there is something."""
+    actions = enabled_for(searches.session.settings, "consolidate")
+    reclaim = ReclaimEligibility(searches.session, searches.shares, contender) if "reclaim" in actions else None
+    preempt = PreemptRules(searches.session, contender) if "preempt" in actions else None
+    for others in (reclaim, preempt):
+        if others is None or others.contender_may() is not None:
+            continue
+        found = VictimSearch(searches.dry_runs, others, searches.gatherer.gather(others)).run(budget)
+        if found.pieces is not None and price_of(searches, others, found) < price:
+            return others, found.pieces
+    return None
+
+
+def price_of(searches: ContenderSearch, rules: CauseRules, found: SearchResult) -> int:
+    """Give the price of a set in millionths of a weighted resource-second, with what follows, where that is asked."""
+    judged = found.played is not None and searches.dry_runs.consequences is not None
+    follow_ups = searches.dry_runs.follow_ups(rules, found.played) if judged and found.played is not None else ()
+    return sum(p.cost for p in (*(found.pieces or ()), *follow_ups))

@@ -5,7 +5,7 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -21,7 +21,6 @@ from tenure.shields.patience import falls_of, waits_since
 from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
-from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.no_effect import NoEffect
 from tenure.victims.passes.unhelped import UnhelpedKinds
@@ -212,7 +211,8 @@ class PreemptionPass:
         contender, patience = rules.contender, self.state.plugins.patience
         if found.carried_out or not patience.applies(self.session, self.cause):
             return True
-        pieces, follow_ups = found.pieces or (), self._follow_ups(rules, found)
+        assert found.played is not None
+        pieces, follow_ups = found.pieces or (), self.searches.dry_runs.follow_ups(rules, found.played)
         since = self.longest_wait.since(contender)
         not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
         if not_yet is None:
@@ -220,16 +220,6 @@ class PreemptionPass:
         self.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
         self.unhelped.put_off(contender, not_yet.again)
         return False
-
-    def _price(self, rules: CauseRules, found: SearchResult) -> int:
-        """Give the price of the best set with all that follows from it, in millionths of a weighted resource-second."""
-        return sum(p.cost for p in (*(found.pieces or ()), *self._follow_ups(rules, found)))
-
-    def _follow_ups(self, rules: CauseRules, found: SearchResult) -> Sequence[FollowUp]:
-        """Give all that follows from the best set."""
-        played = found.played
-        assert played is not None
-        return self.searches.dry_runs.follow_ups(rules, played)
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
