@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from operator import eq
-from typing import ClassVar, Generic, TypeVar
+from types import GenericAlias
+from typing import Any, ClassVar, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -27,6 +28,8 @@ class Memo(Generic[Key, Value]):
     """
 
     checked: ClassVar[bool] = False
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # that of typing takes longer than to make a memo
 
     __slots__ = ("_depends", "_kept", "_same", "_work_out", "known")
 
