@@ -98,6 +98,7 @@ BROKEN_ONCE = {
     508075: "what starts again beside a reservation in the next cycle was taken to end with what started before it",
     515557: "the same",
     514689: "in the cycle in which its notice ended a victim asked for no share, and another was ahead for that cycle",
+    622588: "the same",
     510625: "the move of a core that a minimum runtime holds was expected, and that of surplus came",
     504570: "the same, beside a reservation",
     109306: "the rescheduler gave the room that it made to one behind another that would have got it",
@@ -111,6 +112,7 @@ BROKEN_ONCE = {
     503636: "a move that only the rescheduler makes, in the end, was said, and preempt came before it",
     614587: "a set could not be given up by itself, as its contender might then have had the room of another one",
     506267: "a notice ended as its contender had got another place, though what it left was promised to another",
+    510140: "the same",
     613728: "the same, for the place where another was to land",
 }
 """Clusters on which a plan broke it, and what was wrong."""
