@@ -86,9 +86,9 @@ class Journal:
 
         ``undone`` gets what it takes to do it again, the last change first.
         """
-        entries = self._entries
-        while len(entries) > mark:
-            change = entries.pop()
+        changes = self._entries[mark:]
+        del self._entries[mark:]
+        for change in reversed(changes):
             if undone is not None:
                 undone.append(_present(change))
             _put(change)

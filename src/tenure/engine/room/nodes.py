@@ -168,13 +168,16 @@ class NodeTable:
             self.journal.keep(self.device, (slice(None), node))
         pair = self.device[:, node]
         here, there = pair.tolist()
-        for device in devices if now else ():
-            here[device] -= milli
-        for device in devices if then else ():
-            there[device] -= milli
-        pair[:] = here, there
+        if now:
+            for device in devices:
+                here[device] -= milli
+            pair[NOW] = here
+        if then:
+            for device in devices:
+                there[device] -= milli
+            pair[THEN] = there
         free = both = there.count(MILLI)
-        if self.waiting or now is not then:
+        if here != there:
             both = [*zip(here, there, strict=True)].count((MILLI, MILLI))
         self.room[self.rows - 1, node] = both
         self.room[2 * self.rows - 1, node] = free
