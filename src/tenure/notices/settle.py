@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenure.engine.plan import PlanStep
+from tenure.engine.refusal import Refusal
 from tenure.engine.serving.allocation import held_back
 from tenure.engine.serving.nominations import nominated_tasks
 from tenure.engine.serving.placement import Placer
@@ -26,7 +27,7 @@ from tenure.shields.delay import delay
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
-from tenure.victims.dry_run.outcome import AcceptedSet
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
 from tenure.victims.recording.record import Price, prices, write_placed
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import ConsolidateRules
@@ -122,7 +123,7 @@ class _Settling:
         """Whether others were promised what a group leaves, while its contender has a place, or is promised one.
 
         What was promised with that place is kept as it is, though the contender itself might need less by now; but not
-        where something would go of which nothing is promised.
+        where something would go of which nothing is promised, or where others would get the contender's room.
         """
         contender, enabled = group.contender, enabled_for(self.session.settings, "") & {"reclaim", "preempt"}
         if contender is None or group.cause not in enabled or not (group.held or contender.occupied()):
@@ -133,7 +134,16 @@ class _Settling:
         with self.session.scenario():
             lost = lift(self.session, self.placer, [group])
             may_go = all(self._movable(victim, tasks, group) for victim, tasks in victims.items())
+            may_go = may_go and not self._is_beaten(group)
         return may_go and any(t.workload not in victims for t in lost)
+
+    def _is_beaten(self, group: NoticeGroup) -> bool:
+        """Whether others come before a contender that still waits, once all that was told for it has gone."""
+        contender, judge = group.contender, NoticeJudge(self.state, self.nominated)
+        if contender is None or contender.step is None or contender.entry is None:
+            return False
+        verdict = judge.play(group, judge.pieces(group))
+        return isinstance(verdict, Refusal) and verdict.shield == NO_ROOM
 
     def _let_wait(self, groups: list[NoticeGroup]) -> None:
         """Let those wait that were evicted since notice was given: what was promised then is kept from them."""
