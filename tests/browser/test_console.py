@@ -7,10 +7,10 @@ from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
-from tests import preloaded
 from tests.browser.test_pages import browser  # noqa: F401  the fixture
 from tests.effort import THOROUGH
 from tests.web.consoles import MARKUP, hostile, served, small
+from tests.web.simulated import simulated_history
 from tests.web.test_senders import Server
 
 from tenure.web.login import Logins
@@ -319,15 +319,8 @@ def test_pages_of_elsewhere_are_refused(browser, address):  # noqa: F811
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     """Give the address of a console over what the demo simulates, only less of it."""
-    folder = tmp_path_factory.mktemp("simulated")
-    jobs, cluster, history = (folder / name for name in ("jobs.csv", "cluster.yaml", "run.db"))
-    size = ("--jobs", "300", "--gpus", "32", "--load", "1.2", "--seed", "3")
-    for words in (
-        ("generate", *size, "--out", jobs, "--cluster", cluster),
-        ("simulate", jobs, "--cluster", cluster, "--history", history),
-    ):
-        preloaded.run(words, check=True, capture_output=True, timeout=300)
-    with served(PastSource(str(history))) as found:
+    history = simulated_history(tmp_path_factory.mktemp("simulated"), jobs=300, gpus=32)
+    with served(PastSource(history)) as found:
         yield found
 
 

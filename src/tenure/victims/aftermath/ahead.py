@@ -165,7 +165,7 @@ class SearchesAhead:
         search = self._searches((asked.cause, judged, waits))
         found = search.best_set(asked.rules, SearchBudget(STEPS), asked.cause)
         if asked.cause == "consolidate" and found.pieces:
-            price, standing = price_of(search, asked.rules, found), self._searches(("consolidate", judged, True))
+            price, standing = partial(price_of, search, asked.rules, found), self._searches((asked.cause, judged, True))
             if cheaper(standing, asked.workload, price, SearchBudget(STEPS)) is not None:
                 return SearchResult()
         return found

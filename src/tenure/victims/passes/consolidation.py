@@ -5,7 +5,8 @@ A move restarts what it moves, so it is refused where victims that reclaim or pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tenure.engine.moves import MovePlan, MoveStep
 from tenure.engine.plan import Reason
@@ -74,9 +75,8 @@ class ConsolidationPass(PreemptionPass):
 
     def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
-        price = price_of(self.searches, rules, found)
-        instead = cheaper(self.searches, rules.contender, price, self.state.budget)
-        if instead is not None:
+        price = partial(price_of, self.searches, rules, found)
+        if instead := cheaper(self.searches, rules.contender, price, self.state.budget):
             others, pieces = instead
             names = ", ".join(dict.fromkeys(p.workload.key for p in pieces))
             text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"
@@ -101,7 +101,7 @@ class ConsolidationPass(PreemptionPass):
 
 
 def cheaper(
-    searches: ContenderSearch, contender: WorkloadState, price: int, budget: SearchBudget
+    searches: ContenderSearch, contender: WorkloadState, price: Callable[[], int], budget: SearchBudget
 ) -> tuple[CauseRules, list[Piece]] | None:
     """Give what reclaim or preempt would take for a contender at less than a ``price``, if there is something."""
     actions = enabled_for(searches.session.settings, "consolidate")
@@ -111,13 +111,13 @@ def cheaper(
         if others is None or others.contender_may() is not None:
             continue
         found = VictimSearch(searches.dry_runs, others, searches.gatherer.gather(others)).run(budget)
-        if found.pieces is not None and price_of(searches, others, found) < price:
+        if found.pieces is not None and price_of(searches, others, found) < price():
             return others, found.pieces
     return None
 
 
 def price_of(searches: ContenderSearch, rules: CauseRules, found: SearchResult) -> int:
     """Give the price of a set in millionths of a weighted resource-second, with what follows, where that is asked."""
-    judged = found.played is not None and searches.dry_runs.consequences is not None
-    follow_ups = searches.dry_runs.follow_ups(rules, found.played) if judged and found.played is not None else ()
+    judged = None if searches.dry_runs.consequences is None else found.played
+    follow_ups = () if judged is None else searches.dry_runs.follow_ups(rules, judged)
     return sum(p.cost for p in (*(found.pieces or ()), *follow_ups))
