@@ -10,6 +10,7 @@ much and less of the next, and so on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import total_ordering
 from operator import mul
 from typing import TypeAlias
 
@@ -21,27 +22,45 @@ Key: TypeAlias = tuple[object, ...]
 
 def key_of(settings: Settings, pieces: Sequence[Piece], follows: Sequence[int] = ()) -> Key:
     """Order of a set; it never falls when a piece is added. ``follows``: the costs of its follow-ups."""
-    real = [p for p in pieces if not p.fresh]
-    level = max((p.leaf_priority for p in real), default=-(1 << 40))
-    cost = sum(p.cost for p in real) + sum(follows)
-    cores = sum(p.whole for p in real)
-    tasks = sum(len(p.ran) for p in real)
-    youth = tuple(sorted(((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in real), reverse=True))
-    return (
-        sum(p.spared for p in real),
-        level,
-        *cost_or_age(settings, (p.age for p in real), cost),
-        bool(follows),
-        cores,
-        tasks,
-        youth,
-        len(pieces),
-        _names(pieces),
-    )
+    level, cost = -(1 << 40), sum(follows)
+    spared = cores = tasks = 0
+    ages = []
+    for piece in pieces:
+        if not piece.fresh:
+            spared += piece.spared
+            level = max(level, piece.leaf_priority)
+            cost += piece.cost
+            cores += piece.whole
+            tasks += len(piece.ran)
+            ages.append(piece.age)
+    return spared, level, *cost_or_age(settings, ages, cost), bool(follows), cores, tasks, _Tie(pieces)
 
 
-def _names(pieces: Sequence[Piece]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted([(p.workload.key, t.index) for p in pieces for t in p.tasks]))
+@total_ordering
+class _Tie:
+    """Order of sets that are alike in all else, worked out only where two of them meet: of most it is never read."""
+
+    __slots__ = ("_known", "_pieces")
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = tuple(pieces)
+        self._known: Key | None = None
+
+    def _order(self) -> Key:
+        if self._known is None:
+            pieces = self._pieces
+            ages = ((p.age, -p.workload.created_at, -p.tasks[-1].index) for p in pieces if not p.fresh)
+            names = [(p.workload.key, t.index) for p in pieces for t in p.tasks]
+            self._known = (sorted(ages, reverse=True), len(pieces), sorted(names))
+        return self._known
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tie) and self._order() == other._order()
+
+    def __lt__(self, other: _Tie) -> bool:
+        return self._order() < other._order()
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 Usage: TypeAlias = tuple[tuple[int, int], ...]
