@@ -266,6 +266,7 @@ WRONG = {
     "sacct": (changed(SACCT, "cpu=16,gres/gpu:a100=4", "cpu=x,gres/gpu:a100=4"), 2, "reqtres", "'x' is no count"),
     "sacct id": (changed(SACCT, "\n106|", "\nsix|"), 14, "jobid", "'six' is no job"),
     "sacct name": (changed(SACCT, "|gone|", "|go|ne|"), 14, "", "is there a separator too many?"),
+    "sacct state": (changed(SACCT, "|COMPLETED|", "|\u202e|"), 2, "state", "holds characters that cannot be printed"),
     "sacct limit": (changed(SACCT, "1-00:00:00", "a day"), 2, "timelimit", "is no length of time"),
     "google 2019": (changed(INSTANCE_EVENTS, "4000000,4,", "4000000,fourth,"), 6, "type", "'fourth' is not a number"),
     "google 2019 json": (changed(json_lines(INSTANCE_EVENTS), '"type": "4"', '"type": "99"'), 5, "type", "not between"),

@@ -118,7 +118,7 @@ def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace, dates: DateR
     if found["step"]:
         trace.drop(STEP)
         return
-    state = (row.text("state").split() or [""])[0].rstrip("+").upper()
+    state = (row.value("state", plain_name, "").split() or [""])[0].rstrip("+").upper()
     if state == "REVOKED":
         trace.drop(REVOKED)
         return
@@ -133,7 +133,7 @@ def _take(row: TableRow, jobs: dict[str, _Job], trace: LoggedTrace, dates: DateR
     if not row.ok:
         return
     trace.saw(submitted, start, end)
-    labels |= {"state": plain_name(state)} if state else {}
+    labels |= {"state": state} if state else {}
     cluster, name = labels.get("cluster", ""), found["job"]
     first = next(iter(jobs.values())).labels.get("cluster", "") if jobs else cluster
     name = name if cluster == first else f"{name}.{cluster}"
