@@ -12,7 +12,7 @@ from tests.kubernetes.stage import wait_until
 
 def moved(text):
     (plan,) = json.loads(text)["external"]["moves"]
-    assert plan["feasible"]
+    assert plan["feasible"], plan
     return plan["for"], sorted((s["from"], s["to"]) for wave in plan["waves"] for s in wave)
 
 
