@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.helpers import GPU, MINUTE, NOW, cluster, codes, play, queue, runs, steps, waits
 from tests.effort import tries
+from tests.properties.adding_up import drawn
 from tests.properties.contention import contended
 
 from tenure.clusters.embedded import EmbeddedCluster
@@ -17,6 +18,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.engine.state.workloads import RUNNING
+from tenure.victims.search.trials import MOST_IN_VAIN
+from tenure.victims.search.victim_search import AHEAD, VictimSearch
 
 FIXED = runs("fixed", "a", ["n0"], gpus=2, minutes=1, priority=90, preemptible=False, expected_runtime=11 * MINUTE)
 VICTIM = runs("victim", "a", ["n0"], minutes=2, expected_runtime=12 * MINUTE)
@@ -131,3 +134,18 @@ def test_once_its_victims_are_gone_an_ordinary_pass_gives_the_contender_its_room
     bound = {(s.workload, s.task) for s in Scheduler(session_of(after)).cycle(state.now).steps if s.action == "bind"}
     nominated_to = {(s.workload, s.task) for s in plan.steps if s.action == "nominate"}
     assert {p for p in nominated_to if p[0] == evicted[0].beneficiary} <= bound
+
+
+def test_moves_that_would_put_a_start_off_are_tried_in_vain(monkeypatch):
+    """After as many of them as of moves without a place to land the search ends; it went on for hundreds."""
+    tried, run = [], VictimSearch.run
+
+    def counted(self, budget):
+        found = run(self, budget)
+        tried.append(found.tried)
+        return found
+
+    monkeypatch.setattr(VictimSearch, "run", counted)
+    state = drawn(517244)
+    Scheduler(session_of(state)).cycle(state.now)
+    assert max(tried) == AHEAD * MOST_IN_VAIN + 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.refusal import Refusal
+from tenure.engine.serving.reserved_start import RESERVED
 from tenure.engine.serving.volume_bound import volume_shortage
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
@@ -17,7 +18,7 @@ from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.returning_victims import ReturningVictims
 
 MOST_IN_VAIN = 32
-"""Sets that may be played through to the end without the contender getting a place, before the search gives up."""
+"""Sets that may be played to the end without a place that the contender may have, before the search gives up."""
 
 
 @dataclass(slots=True)
@@ -115,7 +116,7 @@ class SetTrials:
             refusal = refusal._replace(about=back[0].key)
             self._returning.learn(pieces, back)
             self.returned.update(back)
-        self._without_effect += refusal.shield in (NO_ROOM, NO_LANDING)
+        self._without_effect += refusal.shield in (NO_ROOM, NO_LANDING, RESERVED)
         self.refuse(pieces, refusal)
         return refusal
 
