@@ -114,6 +114,7 @@ BROKEN_ONCE = {
     506267: "a notice ended as its contender had got another place, though what it left was promised to another",
     510140: "the same",
     613728: "the same, for the place where another was to land",
+    603157: "what follows from a set was said to follow also where another would take its place after the next one",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

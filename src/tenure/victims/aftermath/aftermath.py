@@ -112,7 +112,7 @@ class Aftermath:
             if taker is None and enough is not None:
                 helped = self.asked.may_be_helped(victims, causes, shares)
                 result.follow_ups, result.all_known = self.follow_ups.of(helped, enough)
-                if at_risk and not (accepted or self.last):
+                if at_risk and not accepted:
                     then = (self._taker_after(each, contender, rivals) for each in self.follow_ups.sets)
                     taker = next(filter(None, then), None)
         return None if taker is None else taken_again(contender, taker)
