@@ -115,6 +115,7 @@ BROKEN_ONCE = {
     510140: "the same",
     613728: "the same, for the place where another was to land",
     603157: "what follows from a set was said to follow also where another would take its place after the next one",
+    703433: "requeue was believed to have nothing to send back, as that was asked where all that is overdue had gone",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

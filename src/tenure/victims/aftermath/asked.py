@@ -90,7 +90,7 @@ class AskedWorkloads:
             return False  # it leaves what fits without a move, which a reservation may keep out, to wait for its turn
         if cause in ("consolidate", "reschedule"):
             return _room_in_all(self.session, workload)
-        return cause != "requeue" or self._anyone_overdue
+        return cause != "requeue" or any(overdue(self.session, w) for w in self.session.roster.expecting.values())
 
     @cached_property
     def _lowest(self) -> dict[int, int]:
@@ -100,11 +100,6 @@ class AskedWorkloads:
             if not workload.fixed and workload.priority < found.get(workload.leaf, 1 << 40):
                 found[workload.leaf] = workload.priority
         return found
-
-    @cached_property
-    def _anyone_overdue(self) -> bool:
-        """Whether something runs past its expected runtime."""
-        return any(overdue(self.session, w) for w in self.session.workloads.values())
 
     @cached_property
     def _anyone_spared(self) -> bool:
