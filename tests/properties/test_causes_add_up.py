@@ -116,6 +116,7 @@ BROKEN_ONCE = {
     613728: "the same, for the place where another was to land",
     603157: "what follows from a set was said to follow also where another would take its place after the next one",
     703433: "requeue was believed to have nothing to send back, as that was asked where all that is overdue had gone",
+    623634: "a move for one that waited let a victim reclaim, and only victims and who grows were looked at",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -89,7 +89,7 @@ class AskedWorkloads:
         if cause == "reschedule" and workload.step is not None and RoomDemand(self.session, workload.step).met(()):
             return False  # it leaves what fits without a move, which a reservation may keep out, to wait for its turn
         if cause in ("consolidate", "reschedule"):
-            return _room_in_all(self.session, workload)
+            return may_be_moved_for(self.session, workload)
         return cause != "requeue" or any(overdue(self.session, w) for w in self.session.roster.expecting.values())
 
     @cached_property
@@ -120,7 +120,7 @@ class AskedWorkloads:
         taking: dict[Cause, Callable[[WorkloadState], bool]] = {
             "preempt": lambda r: r.leaf == contender.leaf and r.priority > contender.priority,
             "reclaim": lambda r: r.leaf != contender.leaf,
-            mover: partial(_room_in_all, self.session, room=room),
+            mover: partial(may_be_moved_for, self.session, room=room),
         }
         if overdue(self.session, contender):  # what starts now is not, but what grows may be
             taking["requeue"] = lambda _: True
@@ -179,7 +179,8 @@ class AskedWorkloads:
         return placer is not None and any(placer.find(task)[0] >= 0 for task in first.values())
 
 
-def _room_in_all(session: Session, workload: WorkloadState, room: Sequence[int] | None = None) -> bool:
+def may_be_moved_for(session: Session, workload: WorkloadState, room: Sequence[int] | None = None) -> bool:
+    """Whether something may move, and all ``room`` together would do for a workload that waits: moves make none."""
     step = workload.step
     return step is not None and may_move(session) and room_in_all(session, step, room)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,10 +17,12 @@ from tenure.victims.aftermath.asked import (
     Asked,
     AskedWorkloads,
     by_name,
+    may_be_moved_for,
     taken_again,
     will_grow,
 )
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
+from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
@@ -44,7 +47,7 @@ class CyclesAhead:
 
     def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
         """Play them for the plan's victims, for those of earlier plans that still wait, for which it may have made a
-        difference, for who grows, and for contenders whose sets were ``given_up``.
+        difference, for who grows, for contenders whose sets were ``given_up``, and for some that others may move for.
         """
         session, found = self.session, NextCycles({}, {})
         victims, growing = self._victims(), self.asked.growing()
@@ -61,7 +64,7 @@ class CyclesAhead:
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round(asked_for, in_brief):
+                for asked, best in self._round({**asked_for, **self._moved_for()}, in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
@@ -78,6 +81,11 @@ class CyclesAhead:
         victims = [w for key in sorted(evicting) if (w := workloads.get(key)) is not None and w.leaf >= 0]
         before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
         return [*victims, *islice(before, MOST_LOOKED_AT)]
+
+    def _moved_for(self) -> dict[WorkloadState, None]:
+        """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
+        fits = partial(may_be_moved_for, self.session, room=room_of_all(self.session))
+        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED))
 
     def _round(
         self, waiting: Collection[WorkloadState], in_brief: Collection[WorkloadState]
