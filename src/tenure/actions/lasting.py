@@ -9,26 +9,22 @@ and its contender contends in the next cycle, in which the rest has come true.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, cast
+from typing import Final
 
 from tenure.actions.context import Context
 from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
+from tenure.actions.sets import Sets, judged, sets_of
 from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState, WorkloadState
-from tenure.model.settings import Cause
-from tenure.victims.aftermath.aftermath import Aftermath
-from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, is_back
+from tenure.victims.dry_run.outcome import NO_ROOM, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.search.trials import SearchBudget
 
 MOST_JUDGED: Final = 32
 """How often a set of one plan is judged once more."""
-
-Sets = dict[WorkloadState, tuple[Cause, list[TaskState]]]
-"""By contender, the last cause that evicts for it, and all that goes for it."""
 
 
 def settle_what_follows(context: Context, settled: Collection[str]) -> None:
@@ -40,11 +36,11 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
     state, aftermath = context.evictions, context.aftermath
     if state is None or aftermath is None or state.plan is not context.plan:
         return
-    sets, budget = _sets(context, settled), SearchBudget(MOST_JUDGED)
+    sets, budget = sets_of(context, settled), SearchBudget(MOST_JUDGED)
     contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
-        judged = ((c, _judged(context, aftermath, sets, c)) for c in reversed(sets) if budget.spend())
-        if not any(r is not None and _give_up_with(context, state, sets, c, r) for c, r in judged):
+        refused = ((c, judged(context, sets, c)) for c in reversed(sets) if budget.spend())
+        if not any(r is not None and _give_up_with(context, state, sets, c, r) for c, r in refused):
             break
     while state.evicted and (context.about is None or (not _alone(context) and _concern(sets, context.about))):
         follows = aftermath.of_plan([c for c in contenders if c not in sets])
@@ -69,32 +65,6 @@ def _alone(context: Context) -> bool:
 def _concern(sets: Sets, about: str) -> bool:
     """Whether a workload (namespace/name) is a contender of some sets, or gives way in one."""
     return any(about in {c.key, *(t.workload.key for t in tasks)} for c, (_, tasks) in sets.items())
-
-
-def _sets(context: Context, settled: Collection[str]) -> Sets:
-    """Give what is evicted for contenders that were promised something by this plan alone."""
-    found, workloads = Sets(), context.session.workloads
-    for step in context.plan.steps:
-        contender = workloads.get(step.beneficiary or "")
-        if step.action not in EVICTING or contender is None or step.cause is None or step.cause == "reschedule":
-            continue
-        tasks = found[contender][1] if contender in found else []
-        tasks.append(workloads[step.workload].tasks[step.task_index])
-        found[contender] = cast("Cause", step.cause), tasks
-    paid = {t.workload for t in context.paid if t.nominated >= 0}
-    return {
-        contender: (cause, tasks)
-        for contender, (cause, tasks) in found.items()
-        if contender not in paid and not any(t.workload.key in settled or t.leaving < 0 or t.stuck for t in tasks)
-    }
-
-
-def _judged(context: Context, aftermath: Aftermath, sets: Sets, contender: WorkloadState) -> Refusal | None:
-    """Refuse a set if another would take the contender's place once all that is decided has come true."""
-    cause, tasks = sets[contender]
-    promised = [t for t in contender.tasks if t.nominated >= 0]
-    played = AcceptedSet([], promised, evicted=tasks)
-    return aftermath.judge(contender, cause, played, context.fairness.now())
 
 
 def _give_up_with(

@@ -17,13 +17,14 @@ from typing import Final
 import numpy as np
 
 from tenure.actions.context import Context
+from tenure.actions.sets import judged, sets_of
 from tenure.engine.plan import EVICTING
 from tenure.engine.serving.allocation import promise, serve
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.notices import recall
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
-from tenure.victims.dry_run.outcome import is_back
+from tenure.victims.dry_run.outcome import is_back, to_the_end
 from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState
 
@@ -56,6 +57,7 @@ class Reprieve:
         self.placer = context.placer
         self.moved = {(s.workload, s.task_index) for s in context.plan.steps if s.to is not None}
         self.victims = _victims(state, settled)
+        self.settled = settled
         self.tries = MOST_TRIED
         self.served = Counter[WorkloadState]()
         self._look()
@@ -124,15 +126,24 @@ class Reprieve:
     def _stay(self, tasks: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
         """Let tasks run on, and serve again what a promise is withdrawn from.
 
-        False, and nothing is done, if some would be part of a core, or if not all are served that should be.
+        False, and nothing is done, if some would be part of a core, if not all are served that should be, or if another
+        would then take what was promised.
         """
-        stay = dict.fromkeys(t.workload for t in tasks)
+        stay, served = dict.fromkeys(t.workload for t in tasks), self.served
         with self.session.scenario() as scenario:
             if not run_on(self.context, tasks, promised) or not self._all_served(stay, promised):
+                return False
+            if not self._last(tasks):
+                self.served = served
                 return False
             scenario.keep()
         rewrite(self.context, promised)
         return True
+
+    def _last(self, staying: Sequence[TaskState]) -> bool:
+        """Whether then no contender would lose its place: what follows was judged with those ``staying`` gone."""
+        sets = sets_of(self.context, self.settled, staying)
+        return all(judged(self.context, sets, contender, to_the_end) is None for contender in sets)
 
     def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
         """Serve what a promise was withdrawn from; False if some of it has no place, or another has none any more."""
