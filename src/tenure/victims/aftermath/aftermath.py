@@ -161,6 +161,8 @@ class Aftermath:
             return False
         for _ in range(MOST_STEPS):
             found = self.searches.best_set(asked)
+            if not found.pieces and self.ahead.pass_on():
+                found = self.searches.best_set(asked)
             self._cut[rival, cause] += found.cut
             if judged := self._follows_decide(asked.rules, found, contender):
                 found = self.searches.best_set(asked, judged=True)

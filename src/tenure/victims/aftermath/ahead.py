@@ -61,13 +61,13 @@ class Ahead:
     @contextmanager
     def undone(self) -> Iterator[None]:
         """Undo after the block what is done in it."""
-        budgets, endings = self.plugins.budgets, self.endings
+        budgets, endings, bound = self.plugins.budgets, self.endings, self.bound
         risen = budgets.risen
         with self.session.scenario(), budgets.ledger.tentatively():
             try:
                 yield
             finally:
-                self.moved, self.endings, budgets.risen = frozenset(), endings, risen
+                self.moved, self.endings, self.bound, budgets.risen = frozenset(), endings, bound, risen
                 self.number += 1
 
     def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState], *, served: bool = False) -> None:
@@ -114,8 +114,16 @@ class Ahead:
     def carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
         if decided := self.decide(found):
-            self.come_true(*self._end_round())
+            evicted, placed = self._end_round()
+            self.bound = frozenset(t for t in placed if t.nominated >= 0)
+            self.come_true(evicted, placed)
         return decided
+
+    def pass_on(self) -> bool:
+        """Look at the cycle after the one that binds; False if it is that one."""
+        bound, self.bound = self.bound, frozenset()
+        self.number += bool(bound)
+        return bool(bound)
 
     def next_cycle(self) -> bool:
         """Let what was decided come true and give away what is left over; False if the next cycle is as this one."""

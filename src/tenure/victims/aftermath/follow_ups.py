@@ -74,8 +74,11 @@ class FollowUpSearch:
         """Let workloads grow as long as room is made for them; gives who is helped, and by which set, step by step."""
         for workload in islice(growing, MOST_ASKED):
             for _ in range(MOST_STEPS):
-                helped = self.asked.may_be_helped([workload], self.asked.enabled(""), self.fairness.now())
-                if (found := self._first_set(helped)) is None:
+                helped = list(self.asked.may_be_helped([workload], self.asked.enabled(""), self.fairness.now()))
+                found = self._first_set(helped)
+                if found is None and self.ahead.pass_on():
+                    found = self._first_set(helped)
+                if found is None:
                     break
                 yield found
                 self.ahead.carry_out(found[1])
