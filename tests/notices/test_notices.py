@@ -13,7 +13,8 @@ from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.engine.state.notices import notice_of
 from tenure.model.cluster import Eviction
-from tenure.model.settings import CAUSES, BudgetRule, DisruptionSettings
+from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.model.settings import CAUSES, BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.model.values.duration import format_time
 from tenure.model.workload import Checkpoint, Nomination, Notice, Phase
 
@@ -332,6 +333,24 @@ def test_a_core_stays_while_others_are_under_notice_for_more_of_it():
     assert told == [(0, "x-0"), (5, "c-1"), (5, "c-0")]
     assert not [s for p in plans for s in p.steps if s.action == "withdraw"]
     assert [s.task for s in plans[9].steps if s.action == "bind"] == ["w-0", "w-1"]
+
+
+def test_who_has_gone_since_asks_as_well_where_a_notice_pays_only_so():
+    """``first`` goes at once and comes back before ``large``, so that ``small`` has room beside it under the max."""
+    armed = QuotaStatus(armed_at=NOW - 2 * MINUTE, delay=MINUTE, deadline=NOW - MINUTE, max={GPU: 2000})
+    tree = [
+        queue("a", guaranteed=2, most=2, quota_preemption_delay=MINUTE, status=QueueStatus(quota_preemption=armed)),
+    ]
+    saves = Checkpoint(interval=10 * MINUTE, restart_overhead=MINUTE)
+    work = [
+        runs("more", "a", ["n0"] * 2, minutes=7, checkpoint=saves), runs("x", "a", ["n0"] * 2, core=2),
+        runs("first", "a", ["n1"], priority=50, checkpoint=saves),
+        waits("large", "a", gpus=2, minutes=9, priority=10), waits("small", "a", priority=10),
+    ]  # fmt: skip
+    state = cluster(tree, work, nodes=2, eviction_notice=3 * MINUTE,
+                    quota_preemption=QuotaPreemptionSettings(enabled=True))  # fmt: skip
+    plans, _ = minutes(state, 6)
+    assert {s.beneficiary for p in plans for s in p.steps if s.workload == "default/x"} == {"default/small"}
 
 
 def cut_short(*, nodes=1, at=NOW - SECOND, log_at=None, core=4):

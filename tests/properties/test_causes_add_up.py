@@ -141,6 +141,7 @@ BROKEN_WITH_NOTICES = {
     404440: "what a victim of an earlier plan gets while others are under notice, which ask for nothing, was not said",
     402030: "the same",
     403864: "a notice was withdrawn, and what moved since was to land there: its victim went for that",
+    601813: "who had gone since was kept waiting, so that another seemed to come before the contender of a notice",
 }
 """The same where all evictions are announced."""
 

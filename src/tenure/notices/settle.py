@@ -98,16 +98,21 @@ class _Settling:
                 self.nominated = lambda: overdue
         with self.state.plugins.budgets.ledger.tentatively():
             found = {g: self._moving(g) for g in moves}
-            found |= {g: g.tasks for g in others if set(self._together([g])[g]) == set(g.notices)}
+            found |= {g: g.tasks for g in others if self._pays_alone(g)}
             found |= {g: g.tasks for g in others if g not in found and self._hold_promises(g)}
             return found | self._together([g for g in others if g not in found])
 
-    def _together(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
+    def _pays_alone(self, group: NoticeGroup) -> bool:
+        """Whether a group pays by itself, who was evicted since notice was given waiting or asking like the others."""
+        return any(set(self._together([group], wait=wait)[group]) == set(group.notices) for wait in (True, False))
+
+    def _together(self, groups: list[NoticeGroup], *, wait: bool = True) -> dict[NoticeGroup, list[TaskState]]:
         """Judge some groups as if there were none of their notices."""
         found: dict[NoticeGroup, list[TaskState]] = {}
         with self.session.scenario():
             lift(self.session, self.placer, groups)
-            self._let_wait(groups)
+            if wait:
+                self._let_wait(groups)
             judge = NoticeJudge(self.state, self.nominated)
             pending = groups
             while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
