@@ -335,6 +335,24 @@ def test_a_core_stays_while_others_are_under_notice_for_more_of_it():
     assert [s.task for s in plans[9].steps if s.action == "bind"] == ["w-0", "w-1"]
 
 
+def test_one_task_of_a_gang_that_is_to_move_goes_on_as_it_was_planned():
+    """It is judged by itself, as it was chosen: nothing else moves, though another would by now come cheaper."""
+    work = [
+        runs("y", "a", ["n0", "n1"], core=2), runs("z", "a", ["n2"], minutes=1, allow_preemption=False),
+        waits("c", "a", gpus=2),
+    ]  # fmt: skip
+    state = cluster([queue("a")], work, nodes=3, gpus=2, eviction_notice=3 * MINUTE)
+
+    def may_move(found, number):
+        return changed(found, "z", allow_preemption=True) if number == 1 else found
+
+    plans, _ = minutes(state, 5, may_move)
+    told = {(number, s.task) for number, p in enumerate(plans) for s in p.steps if s.action == "notice"}
+    assert len(told) == 1
+    assert all(task.startswith("y") for _, task in told)
+    assert not [s for p in plans for s in p.steps if s.action == "withdraw"]
+
+
 def test_who_has_gone_since_asks_as_well_where_a_notice_pays_only_so():
     """``first`` goes at once and comes back before ``large``, so that ``small`` has room beside it under the max."""
     armed = QuotaStatus(armed_at=NOW - 2 * MINUTE, delay=MINUTE, deadline=NOW - MINUTE, max={GPU: 2000})

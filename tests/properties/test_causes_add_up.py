@@ -142,6 +142,7 @@ BROKEN_WITH_NOTICES = {
     402030: "the same",
     403864: "a notice was withdrawn, and what moved since was to land there: its victim went for that",
     601813: "who had gone since was kept waiting, so that another seemed to come before the contender of a notice",
+    721093: "a move of one task of several was withdrawn, as only the last or all of them were thought to go",
 }
 """The same where all evictions are announced."""
 

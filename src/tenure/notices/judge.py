@@ -22,7 +22,7 @@ from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import Price, prices
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
-from tenure.victims.rules.pieces import Piece, pieces_of
+from tenure.victims.rules.pieces import Piece, pieces_of, singles_of
 
 
 class NoticeJudge:
@@ -85,10 +85,15 @@ class NoticeJudge:
             if group.cause == "requeue" and victim.key not in self.nominated:
                 continue
             if refusal is None or refusal.core_only:
-                parts = covering(pieces_of(self.session, victim, frozenset(), core=refusal is None), tasks)
+                parts = covering(self._pieces_of(group, victim, core=refusal is None), tasks)
                 self.price |= prices(self.state, parts, group.cause, group.contender)
                 found += parts
         return sorted(found, key=lambda p: p.rank)
+
+    def _pieces_of(self, group: NoticeGroup, victim: WorkloadState, *, core: bool) -> list[Piece]:
+        """Give what may go of a victim: what moves, task by task."""
+        parts = singles_of if group.cause == "consolidate" else pieces_of
+        return parts(self.session, victim, frozenset(), core=core)
 
     def _rules(self, group: NoticeGroup, pieces: Sequence[Piece]) -> CauseRules:
         contender = group.contender
@@ -160,7 +165,7 @@ class NoticeJudge:
             told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
             whole = not told & gone or victim.root.satisfied() or self._recovers(victim)
             if (group.half_moved or not whole) and preemptibility(victim) is None:
-                found += self._evict(group, covering(pieces_of(session, victim, frozenset(), core=True), tasks), victim)
+                found += self._evict(group, covering(self._pieces_of(group, victim, core=True), tasks), victim)
         return found
 
     def _recovers(self, victim: WorkloadState) -> bool:
