@@ -371,6 +371,22 @@ def test_who_has_gone_since_asks_as_well_where_a_notice_pays_only_so():
     assert {s.beneficiary for p in plans for s in p.steps if s.workload == "default/x"} == {"default/small"}
 
 
+def test_a_core_stays_while_a_task_of_it_is_to_move():
+    """Taken, it left nothing to move, and who was to have the place of that had to be helped anew."""
+    work = [runs("x", "a", ["n0", "n0", "n1"], core=3), waits("c", "a", gpus=2, priority=100)]
+    state = cluster([queue("a")], work, nodes=2, gpus=2, eviction_notice=3 * MINUTE)
+    state = replace(state, nodes=(*state.nodes, replace(state.nodes[0], name="n2", allocatable={GPU: 1})))
+
+    def arrives(found, number):
+        later = waits("w", "a", gpus=2, priority=100, minutes=0)
+        return replace(found, workloads=(*found.workloads, later)) if number == 1 else found
+
+    plans, _ = minutes(state, 9, arrives)
+    told = [(number, s.cause, s.task) for number, p in enumerate(plans) for s in p.steps if s.action == "notice"]
+    assert told == [(0, "consolidate", "x-2"), *((5, "preempt", f"x-{i}") for i in range(3))]
+    assert not [s for p in plans for s in p.steps if s.action == "withdraw"]
+
+
 def cut_short(*, nodes=1, at=NOW - SECOND, log_at=None, core=4):
     """Three of a core of four were evicted for a contender, which has room; the fourth was announced and never went."""
     state = cluster(TREE, [runs("x", "b", ["n0"] * 4, core=core), waits("c", "a", gpus=2)], nodes=nodes, gpus=4)

@@ -143,6 +143,7 @@ BROKEN_WITH_NOTICES = {
     403864: "a notice was withdrawn, and what moved since was to land there: its victim went for that",
     601813: "who had gone since was kept waiting, so that another seemed to come before the contender of a notice",
     721093: "a move of one task of several was withdrawn, as only the last or all of them were thought to go",
+    403053: "the core of a workload was evicted while a task of it was under notice to move",
 }
 """The same where all evictions are announced."""
 

@@ -149,13 +149,15 @@ class EvictionState:
         return {t for t in self.paid if (t.workload.key, t.index) not in given_up}
 
     def _promised(self) -> set[WorkloadState]:
-        """Running workloads with a nomination for which other tasks were evicted, or are under notice."""
+        """Running workloads with a nomination for which others were evicted, or are under notice; or their own move."""
         holding = {w for w in {t.workload for t in self.session.nominated} if w.occupied()}
         if not holding:
             return holding
         paid_for = {e.beneficiary for e in self.session.evictions} | {s.beneficiary for s in self.plan.steps}
         paid_for |= {t.notice.beneficiary for t in self.session.noticed if t.notice is not None}
-        return {w for w in holding if w.key in paid_for}
+        moving = {t.workload.key for t in self.session.noticed if t.nominated >= 0}
+        moving |= {s.workload for s in self.plan.steps if s.to is not None}
+        return {w for w in holding if w.key in paid_for | moving}
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
