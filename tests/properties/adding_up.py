@@ -274,12 +274,13 @@ class Played(NamedTuple):
 def _within_guaranteed(state):
     """Give the workloads whose leaf is within what it is guaranteed of all that it guarantees and they ask for.
 
-    What is nominated is held, as the leaf holds it once that is bound, and what is terminating is not.
+    What is nominated is held, as the leaf holds it once that is bound; what is terminating or under notice is not.
     """
     held = defaultdict(lambda: defaultdict(int))
     for workload in state.workloads:
         for task in workload.tasks:
-            if (task.node is not None and task.phase is not Phase.TERMINATING) or task.nominated is not None:
+            stays = task.node is not None and task.phase is not Phase.TERMINATING and task.notice is None
+            if stays or task.nominated is not None:
                 for name, amount in _asked(task.spec):
                     held[workload.queue][name] += amount
     queues = {q.name: q for q in state.queues}

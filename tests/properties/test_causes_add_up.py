@@ -144,6 +144,7 @@ BROKEN_WITH_NOTICES = {
     601813: "who had gone since was kept waiting, so that another seemed to come before the contender of a notice",
     721093: "a move of one task of several was withdrawn, as only the last or all of them were thought to go",
     403053: "the core of a workload was evicted while a task of it was under notice to move",
+    401521: "what is under notice was held against a queue within its guaranteed, in this reading",
 }
 """The same where all evictions are announced."""
 
