@@ -7,9 +7,9 @@ minutes, where victims are the cheapest or the youngest. Every restart takes 62 
 Each virtual cluster is guaranteed an equal eleventh of the GPUs. Their demands differ by more than ten times, so the
 large ones live on what the small ones leave idle, and give way when these come back: that is where contention is.
 
-    python examples/min-runtime/run.py --trace philly.csv.gz --html min-runtime.html
-    python examples/min-runtime/run.py --trace philly.csv.gz --days 2
-    python examples/min-runtime/run.py --trace philly.csv.gz --dask tcp://scheduler:8786 --journal done.jsonl
+    .venv/bin/python examples/min-runtime/run.py --trace philly.csv.gz --html min-runtime.html
+    .venv/bin/python examples/min-runtime/run.py --trace philly.csv.gz --days 2
+    .venv/bin/python examples/min-runtime/run.py --trace philly.csv.gz --dask tcp://scheduler:8786 --journal done.jsonl
 
 The scenarios are points of a sweep: they run side by side, here or on a Dask cluster, and with --journal the same
 command goes on where it was stopped.

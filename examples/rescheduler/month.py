@@ -5,8 +5,8 @@ GPUs, and replays it several times on the same cluster: without moves; making ro
 in the background; and both; with greedy plans, and with exact ones. Arrivals stop after ``--days``, and what is still
 there runs to its end: moves have to die out with the arrivals. Every replay runs in a process of its own.
 
-    python examples/rescheduler/month.py
-    python examples/rescheduler/month.py --seeds 1 2 3 --each --plans greedy exact --html month.html --svg month.svg
+    .venv/bin/python examples/rescheduler/month.py
+    .venv/bin/python examples/rescheduler/month.py --seeds 1 2 3 --each --plans greedy exact --svg month.svg
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Replays traces and generated workloads without reclaim and with it, under severa
 a minimum runtime as a shield and as a price, eviction notices, and patience. Each where no job saves its work, where
 half of the jobs do, and where all do. Every replay is checked for violations.
 
-    python examples/worth/run.py --trace philly.csv.gz --from 63 --to 114 --html worth.html
-    python examples/worth/run.py --generated 0.7 0.9 1.1 --seeds 5
-    python examples/worth/run.py --trace KTH-SP2.swf.gz --load 1 1.3 --split demand --journal done.jsonl
+    .venv/bin/python examples/worth/run.py --trace philly.csv.gz --from 63 --to 114 --html worth.html
+    .venv/bin/python examples/worth/run.py --generated 0.7 0.9 1.1 --seeds 5
+    .venv/bin/python examples/worth/run.py --trace KTH-SP2.swf.gz --load 1 1.3 --split demand --journal done.jsonl
 
 Replays are points of a sweep: they run side by side, here or on a Dask cluster, and with --journal the same command
 goes on where it was stopped. With several seeds the medians are told, with the least and the most.

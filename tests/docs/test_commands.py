@@ -94,6 +94,12 @@ def elsewhere(command):
 
 WRITES_RUN = "docs/how-to/files-and-traces.md"
 
+ACTIVATED = re.compile(r"\. \.venv/bin/activate\b")
+"""What puts ``tenure``, and the ``python`` that knows it, on the path of a shell."""
+
+NOT_SHIPPED = re.compile(r"philly|KTH-SP2|SDSC-BLUE|openb_pod_list|--trace A B|benchmarks/run\.py")
+"""How commands name traces that are not ours to ship."""
+
 ALL = list(commands())
 HERE: dict[str, list[str]] = {}
 for _command in ALL:
@@ -120,6 +126,17 @@ def test_what_does_not_run_here_is_there_and_is_shown_elsewhere(entry):
         assert name in functions
 
 
+def test_a_python_that_knows_tenure_is_named():
+    """That of the environment, where the page does not say how the environment is made active."""
+    texts = {page: " ".join((ROOT / page).read_text().split()) for page in {c.page for c in ALL}}
+    assert [c for c in ALL if c.text.startswith("python ") and not ACTIVATED.search(texts[c.page])] == []
+
+
+@pytest.mark.parametrize("page", sorted({c.page for c in ALL if NOT_SHIPPED.search(c.text)}))
+def test_a_page_that_names_traces_says_where_they_are_from(page):
+    assert "traces.md" in (ROOT / page).read_text()
+
+
 @pytest.fixture(scope="module")
 def door(tmp_path_factory):
     """Give the folder of a program that has a process run what ``tenure`` is asked that need not be loaded first."""
@@ -138,8 +155,15 @@ def checkout(tmp_path):
     for name in ("examples", "docs", "README.md"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return tmp_path, {**os.environ, "PATH": path, "TMPDIR": str(tmp_path)}
+
+
+def without_tenure(environment):
+    """Give an environment in which ``tenure`` is not found."""
+    folders = environment["PATH"].split(os.pathsep)
+    return {**environment, "PATH": os.pathsep.join(f for f in folders if not (Path(f) / "tenure").exists())}
 
 
 def run(command, folder, environment):
@@ -153,10 +177,13 @@ def run(command, folder, environment):
 def test_the_commands_of_a_page_run_word_by_word_one_after_the_other(page, checkout, door):
     """A console serves until the page's commands end, on a free port, to which its ``curl`` goes.
 
-    The commands of the README start as they do for a user, those of all others are loaded already.
+    The commands of the README start as they do for a user, in a shell that finds ``tenure`` by what stands before them;
+    those of all others are loaded already.
     """
     folder, environment = checkout
-    around = environment if page == "README.md" else loaded(environment, door)
+    around, before = loaded(environment, door), ""
+    if page == "README.md":
+        around, before = without_tenure(environment), f"{ACTIVATED.search((ROOT / page).read_text())[0]} && "
     console = None
     try:
         for command in HERE[page]:
@@ -172,7 +199,7 @@ def test_the_commands_of_a_page_run_word_by_word_one_after_the_other(page, check
             elif command.startswith("curl "):
                 assert '"steps"' in run(command.replace("http://127.0.0.1:8765", address), folder, environment)
             else:
-                run(command, folder, around)
+                run(before + command, folder, around)
     finally:
         stop(console)
 

@@ -1,5 +1,6 @@
 """The page about traces says what the readers read."""
 
+import re
 from pathlib import Path
 
 import click
@@ -32,6 +33,12 @@ def test_every_column_of_every_format_is_there(name):
     part = PAGE.split(f"### `{name}`\n")[1].split("\n### ")[0]
     for table in FORMATS[name].tables:
         assert [column.name for column in table.columns if f"`{column.name}`" not in part] == []
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"tenure", "sacct"}))
+def test_where_a_published_trace_is_from_is_a_link(name):
+    """The other two are written by Tenure and by one's own Slurm."""
+    assert re.search(r"\]\(https://[^)\s]+\)", FORMATS[name].origin)
 
 
 def test_bounds_are_those_of_the_code():

@@ -97,8 +97,9 @@ FORMAT = TraceFormat(
     "azure",
     _recognises,
     read,
-    "Azure's public datasets of 2017 (V1) and 2019 (V2): `vmtable.csv`, a list of virtual machines. It has no GPUs. "
-    "The datasets about functions and about language models list requests, not jobs, and are not read.",
+    "Azure's [public datasets](https://github.com/Azure/AzurePublicDataset) of 2017 (V1) and 2019 (V2): "
+    "`vmtable.csv`, a list of virtual machines. It has no GPUs. The datasets about functions and about language models "
+    "list requests, not jobs, and are not read.",
     (MACHINES,),
     (
         "The files as they are published have no line of column names; both kinds are read.",

@@ -337,8 +337,9 @@ FORMAT = TraceFormat(
     "google",
     _recognises,
     read,
-    "Google's cluster traces: `task_events` of 2011, which need `--trace-format google`, or `instance_events` of 2019, "
-    "as CSV or with one JSON object a line; with `--beside` the events of jobs.",
+    "Google's [cluster traces](https://github.com/google/cluster-data): `task_events` of 2011, which need "
+    "`--trace-format google`, or `instance_events` of 2019, as CSV or with one JSON object a line; with `--beside` the "
+    "events of jobs.",
     (INSTANCES, COLLECTIONS, TASK_EVENTS, JOB_EVENTS),
     (
         *RULES,

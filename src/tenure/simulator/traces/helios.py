@@ -100,7 +100,8 @@ FORMAT = TraceFormat(
     "helios",
     _recognises,
     read,
-    "SenseTime's Helios traces of 2020: `cluster_log.csv` of a cluster.",
+    "SenseTime's [Helios traces](https://github.com/S-Lab-System-Group/HeliosData) of 2020: `cluster_log.csv` of a "
+    "cluster.",
     (JOBS,),
     (
         *RULES,

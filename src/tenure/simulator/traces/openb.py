@@ -246,7 +246,8 @@ FORMAT = TraceFormat(
     "openb",
     _recognises,
     read,
-    "Alibaba's GPU trace of 2023 (`cluster-trace-gpu-v2023`): a list of pods, and a list of nodes beside it.",
+    "Alibaba's GPU trace of 2023 ([cluster-trace-gpu-v2023](https://github.com/alibaba/clusterdata/tree/master/"
+    "cluster-trace-gpu-v2023)): a list of pods, and a list of nodes beside it.",
     (PODS, NODES),
     ("Pods with a negative run time are dropped.",),
 )

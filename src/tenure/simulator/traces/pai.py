@@ -233,8 +233,9 @@ FORMAT = TraceFormat(
     "pai",
     _recognises,
     read,
-    "Alibaba's GPU trace of 2020 (`cluster-trace-gpu-v2020`, PAI): the table of tasks; with `--beside` those of jobs "
-    "and of instances, or parts of them.",
+    "Alibaba's GPU trace of 2020 ([cluster-trace-gpu-v2020](https://github.com/alibaba/clusterdata/tree/master/"
+    "cluster-trace-gpu-v2020), PAI): the table of tasks; with `--beside` those of jobs and of instances, or parts of "
+    "them.",
     TABLES,
     (*RULES, "The files as they are published have no line of column names; both kinds are read."),
     joins=True,

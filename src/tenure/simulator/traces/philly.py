@@ -153,7 +153,8 @@ FORMAT = TraceFormat(
     "philly",
     _recognises,
     read,
-    "Microsoft's Philly trace of 2017 as a table of jobs, as several simulators pass it on.",
+    "Microsoft's Philly trace of 2017 as a table of jobs, as several simulators pass it on. It is made of the file "
+    "that [Microsoft publishes](https://github.com/msr-fiddle/philly-traces), and that is read too: `philly-json`.",
     (JOBS,),
     (
         "A pod of more than eight GPUs is split into pods of eight and one of the rest.",

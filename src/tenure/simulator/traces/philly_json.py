@@ -144,7 +144,8 @@ FORMAT = TraceFormat(
     "philly-json",
     _recognises,
     read,
-    "Microsoft's Philly trace of 2017 as it is published: the JSON file `cluster_job_log`.",
+    "Microsoft's Philly trace of 2017 [as it is published](https://github.com/msr-fiddle/philly-traces): the JSON file "
+    "`cluster_job_log`.",
     (JOBS,),
     (
         *RULES,

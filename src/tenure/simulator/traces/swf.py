@@ -234,7 +234,8 @@ FORMAT = TraceFormat(
     "swf",
     _recognises,
     read,
-    "The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, -1 where a value is unknown.",
+    "The Standard Workload Format of the [Parallel Workloads Archive](https://www.cs.huji.ac.il/labs/parallel/"
+    "workload/): 18 numbers a line, -1 where a value is unknown.",
     (RECORDS,),
     (
         "The machine is one node with the CPUs of `MaxProcs` in the header, or of `--processors`.",
