@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from tenure.model.documents.files import write_atomically
+from tenure.model.documents.files import part_of, write_atomically
 
 
 def full_disk(*_args):
@@ -56,6 +56,22 @@ def test_a_link_keeps_pointing_to_its_file(tmp_path):
     write_atomically(link, "new")
     assert link.is_symlink()
     assert target.read_text() == "new"
+
+
+def test_what_is_written_bit_by_bit_takes_no_other_file_for_its_part(tmp_path):
+    others = [tmp_path / name for name in ("x.part", "x.tmp", ".x.part", ".x.tmp")]
+    for other in others:
+        other.write_text("mine")
+    target = tmp_path / "x"
+    with pytest.raises(IsADirectoryError), part_of(target) as part:
+        part.write_bytes(tmp_path.read_bytes())
+    assert sorted(tmp_path.iterdir()) == sorted(others)
+    with part_of(target) as part:
+        part.write_text("new")
+    assert target.read_text() == "new"
+    assert target.stat().st_mode == others[0].stat().st_mode
+    assert [other.read_text() for other in others] == ["mine"] * 4
+    assert sorted(tmp_path.iterdir()) == sorted([*others, target])
 
 
 def test_what_is_no_regular_file_is_written_to(tmp_path):

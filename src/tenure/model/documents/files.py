@@ -61,7 +61,7 @@ def part_of(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(whole, stream)
         return
     target = Path(path).resolve()
-    part = target.with_name(target.name + ".part")
+    part = _beside(target)
     try:
         yield part
         part.replace(target)
@@ -102,17 +102,27 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
+    temporary = _beside(target)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
-        Path(temporary).replace(target)
+        temporary.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _beside(target: Path) -> Path:
+    """Make an empty file beside a target, under a name that no other file has, which may be read as the target may."""
+    mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
+    try:
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+    return Path(temporary)
 
 
 def _umask() -> int:
