@@ -25,6 +25,9 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "link.html").symlink_to("c.yaml")
     (tmp_path / "other").symlink_to(".")
     os.link(tmp_path / "c.yaml", tmp_path / "hard.yaml")
+    (tmp_path / "results.csv").write_text(TRACE)
+    (tmp_path / "index.html").write_text(CLUSTER)
+    monkeypatch.setenv("KUBECONFIG", f"nowhere:{tmp_path / 'c.yaml'}")
     return tmp_path
 
 
@@ -60,6 +63,16 @@ def contents(folder):
         "plan c.yaml --queues s.yaml --output s.yaml",
         "reschedule c.yaml --report link.html",
         "reschedule c.yaml --output c.yaml",
+        "history import t.csv --history ./t.csv",
+        "sweep t.csv results.csv --cluster c.yaml --out .",
+        "sweep t.csv --cluster index.html --out other",
+        "plan --live --kubeconfig c.yaml --output c.yaml",
+        "plan --live --report c.yaml",
+        "plan --live --runs-from t.csv --report t.csv",
+        "reschedule --live --output other/c.yaml",
+        "snapshot --runs-from sqlite:///t.csv --output t.csv",
+        "snapshot --output c.yaml",
+        "snapshot --context x --config s.yaml --output s.yaml",
     ],
 )
 def test_an_output_that_is_an_input_is_refused(words, folder, capsys):

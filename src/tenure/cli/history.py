@@ -62,11 +62,14 @@ def export(
 @reads_history
 def bring(source: str, history: str | None) -> int:
     """Read an export (Parquet or lines of JSON) into the history; what is there already is not there twice."""
-    from tenure.history import open_history  # noqa: PLC0415  loaded when it runs
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415  loaded when it runs
+    from tenure.history import open_history  # noqa: PLC0415
+    from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.history.exchange import check_export, import_file  # noqa: PLC0415
     from tenure.model.values.problems import printable  # noqa: PLC0415
 
     address = given(history)
+    check_targets({"--history": written_file(address)}, [source])
     check_export(source)
     with open_history(address, write=True) as store:
         found, new = import_file(store, source)

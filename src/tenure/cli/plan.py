@@ -58,17 +58,19 @@ def plan(  # noqa: PLR0913, PLR0917  one parameter for each option
 ) -> int:  # fmt: skip
     """Decide for the cluster in FILE, or a live one, and print the plan with its reasons; nothing is changed."""
     from tenure.cli.input.inputs import cluster_from, duration_of, warn  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy, reading  # noqa: PLC0415
     from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.history.address import written_file  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plans.plan_json import plan_json  # noqa: PLC0415
 
+    address = asked_for(file, where, live=live)
     check_targets(
         {"--report": report, "--output": output, "--history": written_file(history)},
-        (file, queues, *additions, where.config, where.kubeconfig),
+        (file, queues, *additions, *(address.files() if address else ())),
     )
-    cluster, warnings = cluster_from(file or "", overrides, additions, queues, asked_for(file, where, live=live))
+    with reading(live=address is not None):
+        cluster, warnings = cluster_from(file or "", overrides, additions, queues, address)
     warn(warnings)
     if actions is not None:
         cluster = replace(cluster, settings=replace(cluster.settings, actions=_actions(actions)))

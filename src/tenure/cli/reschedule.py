@@ -35,15 +35,17 @@ def reschedule(  # noqa: PLR0913, PLR0917  one parameter for each option
     from dataclasses import replace  # noqa: PLC0415  loaded when it runs
 
     from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415
-    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy, reading  # noqa: PLC0415
     from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
     from tenure.report.plans.plan_json import plan_json  # noqa: PLC0415
 
     if dry_run and output is not None:
         raise click.UsageError("--output writes what results, and --dry-run lets nothing result; leave one of them out")
-    check_targets({"--report": report, "--output": output}, (file, queues, where.config, where.kubeconfig))
-    cluster, warnings = cluster_from(file or "", overrides, queues=queues, live=asked_for(file, where, live=live))
+    address = asked_for(file, where, live=live)
+    check_targets({"--report": report, "--output": output}, (file, queues, *(address.files() if address else ())))
+    with reading(live=address is not None):
+        cluster, warnings = cluster_from(file or "", overrides, queues=queues, live=address)
     warn(warnings)
     cluster = replace(cluster, settings=replace(cluster.settings, actions=("reschedule",)))
     drained = _with_drains(cluster, drains)

@@ -23,7 +23,7 @@ def snapshot(output: str | None, form: str | None, where: ClusterAddress) -> int
     from tenure.model.documents.files import write_atomically  # noqa: PLC0415
     from tenure.model.file.dump import dump_cluster  # noqa: PLC0415
 
-    check_targets({"--output": output}, (where.config, where.kubeconfig))
+    check_targets({"--output": output}, where.files())
     cluster = look(where)
     if output is None:
         dump_cluster(cluster, sys.stdout, format="json" if form == "json" else "yaml")

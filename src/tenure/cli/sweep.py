@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.simulator.sweep.points import SweepPoint
     from tenure.simulator.sweep.runners import SweepRunner
 
-JOURNAL, PAGE = "results.jsonl", "index.html"
+JOURNAL, PAGE, PARQUET, CSV = "results.jsonl", "index.html", "results.parquet", "results.csv"
 BAR = 24
 """Letters of the progress bar."""
 
@@ -80,6 +80,7 @@ def sweep(  # noqa: PLR0913, PLR0917  one parameter for each option
     if processes is not None and dask is not None:
         raise click.UsageError("--processes says how many simulations run here, --dask that they run elsewhere; leave "
                                "one of them out")  # fmt: skip
+    _check_written(out, traces, given)
     points = _points(traces, _axes(axes), _loads(loads), seeds, duration_of(shake, "--shake"), given)
     folder = _folder(out)
     with SweepJournal(folder / JOURNAL) as journal, _Progress() as progress, end_as_interruption():
@@ -215,6 +216,16 @@ def _names(traces: Sequence[str]) -> list[str]:
     return [trace if stems.count(stem) > 1 else stem for trace, stem in zip(traces, stems, strict=True)]
 
 
+def _check_written(out: str, traces: Sequence[str], given: dict[str, Any]) -> None:
+    """Refuse a folder in which something is read that would be written anew."""
+    from tenure.cli.terminal.targets import check_targets  # noqa: PLC0415
+
+    reads = [*traces, *given["beside"], *(given.get(name) for name in _FILES)]
+    for path in (Path(out) / name for name in (JOURNAL, PAGE, PARQUET, CSV)):
+        if path.exists():
+            check_targets({"--out": str(path)}, reads)
+
+
 def _folder(out: str) -> Path:
     from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
@@ -275,15 +286,15 @@ def _written(folder: Path, rows: Sequence[SweepRow]) -> list[str]:
     columns = {name: [row.get(name) for row in flat] for name in names}
     types = {name: _arrow_type(values) for name, values in columns.items()}
     try:
-        write_atomically(folder / "results.parquet", to_parquet(_cast(columns, types), types))
-        table = "results.parquet"
+        write_atomically(folder / PARQUET, to_parquet(_cast(columns, types), types))
+        table = PARQUET
     except ParquetUnavailableError:
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)
-        write_atomically(folder / "results.csv", text.getvalue())
-        table = "results.csv"
+        write_atomically(folder / CSV, text.getvalue())
+        table = CSV
         click.echo("pyarrow is not installed, so the columns are written as CSV; for Parquet: pip install "
                    "'tenure[parquet]'", err=True)  # fmt: skip
     return [str(folder / name) for name in (PAGE, table, JOURNAL)]

@@ -47,6 +47,13 @@ class ClusterAddress(NamedTuple):
         """Whether a cluster was named."""
         return self.kubeconfig is not None or self.context is not None
 
+    def files(self) -> list[str | None]:
+        """Give the files that are read to look at it."""
+        from tenure.clusters.kubernetes.client.access import kubeconfigs  # noqa: PLC0415  loaded when it is looked at
+        from tenure.history.address import written_file  # noqa: PLC0415
+
+        return [self.config, written_file(self.runs_from), *map(str, kubeconfigs(self.kubeconfig, self.context))]
+
 
 def cluster_options(*, live: bool = False, runs: bool = False) -> Callable[[F], F]:
     """Give a command the options that say which cluster, as its argument ``where``.

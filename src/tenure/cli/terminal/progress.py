@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import IO, Any, Protocol
 
@@ -103,6 +103,11 @@ def busy(what: str, stream: IO[str] | None = None, first: float = 1.0) -> Iterat
         ended.set()
         shower.join()
         line.clear()
+
+
+def reading(*, live: bool = False) -> AbstractContextManager[None]:
+    """Show on a terminal that something is read, but of a live cluster: what is odd there is told while it is read."""
+    return nullcontext() if live else busy("reading")
 
 
 def progress_text(done: int, jobs: int, now: int, elapsed: float) -> str:

@@ -60,18 +60,23 @@ def find_access(kubeconfig: str | None = None, context: str | None = None) -> Ac
     InvalidInputError
         There is none, or it says too little or something wrong.
     """
-    listed = [kubeconfig] if kubeconfig else list(filter(None, os.environ.get("KUBECONFIG", "").split(os.pathsep)))
-    if not listed and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return _in_cluster()
-    named = [Path(one) for one in listed]
+    named = kubeconfigs(kubeconfig, context)
     if not named:
-        named = [Path.home() / ".kube" / "config"]
-        if not named[0].exists():
-            raise _fault(str(named[0]), "there is no kubeconfig; name one with --kubeconfig or KUBECONFIG")
+        return _in_cluster()
+    if not (kubeconfig or os.environ.get("KUBECONFIG")) and not named[0].exists():
+        raise _fault(str(named[0]), "there is no kubeconfig; name one with --kubeconfig or KUBECONFIG")
     said = [path for path in named if path.exists() and not (path.is_file() and path.stat().st_size == 0)]
     if not said and named[0].exists():
         raise _fault(str(named[0]), "is empty; a kubeconfig has clusters, users and contexts")
     return _Kubeconfig(said or named[:1]).access(context)
+
+
+def kubeconfigs(kubeconfig: str | None = None, context: str | None = None) -> list[Path]:
+    """Give the kubeconfig files that count, whether they are there or not; none where a pod's own account does."""
+    listed = [kubeconfig] if kubeconfig else list(filter(None, os.environ.get("KUBECONFIG", "").split(os.pathsep)))
+    if not listed and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return []
+    return [Path(one) for one in listed] or [Path.home() / ".kube" / "config"]
 
 
 def _in_cluster() -> Access:
