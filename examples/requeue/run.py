@@ -15,9 +15,9 @@ requeue alone.
 
 Replays are points of a sweep: they run side by side, and with --journal the same command goes on where it was stopped.
 
-    python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html \
+    .venv/bin/python examples/requeue/run.py --trace philly.csv.gz SDSC-BLUE-2000-4.2-cln.swf.gz --html page.html \
         --priorities examples/requeue/sdsc-blue.json
-    python examples/requeue/run.py --trace philly.csv.gz --jobs 6000 --picture requeue.svg
+    .venv/bin/python examples/requeue/run.py --trace philly.csv.gz --jobs 6000 --picture requeue.svg
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -49,6 +49,7 @@ from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
 from tenure.report.tables import TableColumn, terminal
 from tenure.report.tables import table as set_table
+from tenure.report.words import figure_text, short_number
 from tenure.simulator.checker import check
 from tenure.simulator.outcomes import DROPPED, Outcomes, outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
@@ -335,24 +336,24 @@ def _said(one: argparse.Namespace) -> str:
 
 def _plots(rows: Sequence[Row]) -> list[tuple[str, Plot]]:
     return [
-        _plot("Mean wait of urgent work, hours", [(r.name, r.urgent_mean) for r in rows], "{:,.2g}"),
-        _plot("Mean wait of other work, hours", [(r.name, r.other_mean) for r in rows], "{:,.2g}"),
-        _plot("Work destroyed, share of all work", [(r.name, r.destroyed) for r in rows], "{:.0%}"),
+        _plot("Mean wait of urgent work, hours", [(r.name, r.urgent_mean) for r in rows], short_number),
+        _plot("Mean wait of other work, hours", [(r.name, r.other_mean) for r in rows], short_number),
+        _plot("Work destroyed, share of all work", [(r.name, r.destroyed) for r in rows], "{:.0%}".format),
     ]
 
 
-def _plot(title: str, values: Sequence[tuple[str, float]], write: str) -> tuple[str, Plot]:
+def _plot(title: str, values: Sequence[tuple[str, float]], write: Callable[[float], str]) -> tuple[str, Plot]:
     """One bar for each scenario."""
     top = top_of(max(value for _, value in values))
     step = nice_step(top, 3)
-    ticks = [Tick(step * n / top, write.format(step * n)) for n in range(round(top / step) + 1)]
+    ticks = [Tick(step * n / top, write(step * n)) for n in range(round(top / step) + 1)]
     width, marks = WIDTH / len(values), grid(ticks, HEIGHT)
     for number, (name, value) in enumerate(values):
         tall = HEIGHT * value / top
         marks += rect(
-            (number + 0.2) * width, HEIGHT - tall, 0.6 * width, tall, f"bar c{number}", f"{name}: {value:,.4g}"
+            (number + 0.2) * width, HEIGHT - tall, 0.6 * width, tall, f"bar c{number}", f"{name}: {figure_text(value)}"
         )
-    told = ", ".join(f"{name} {value:,.4g}" for name, value in values)
+    told = ", ".join(f"{name} {figure_text(value)}" for name, value in values)
     legend = [(f"c{number}", name) for number, (name, _) in enumerate(values)]
     return title, Plot(f"{title}: {told}", HEIGHT, marks, (), ticks, legend=legend)
 

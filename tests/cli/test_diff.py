@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tenure.report.policy_diff import sentences
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TODAY, PROPOSED = EXAMPLES / "policy" / "today.yaml", EXAMPLES / "policy" / "proposed.yaml"
 CLUSTER = EXAMPLES / "cluster.yaml"
@@ -33,6 +35,19 @@ def test_the_example_says_in_words_what_the_change_does(run_command):
         "default/pretrain waits at the end instead of running"
     )
     assert re.search(r"queues\.language\.guaranteed\.nvidia\.com/gpu +8 +4\n", out)
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "words"),
+    [("nvidia.com/gpu", 1, "1 GPU more"), ("milliGpu", 500, "0.5 GPUs more"), ("cpu", -1000, "1 core fewer"),
+     ("cpu", 12_345_678_000, "12,345,678 cores more")],
+)  # fmt: skip
+def test_how_much_more_is_held_is_written_out_in_its_number(resource, amount, words):
+    nothing = {"old": None, "new": None}
+    queue = {"name": "a", "wait_s": nothing, "withoutStart": nothing, "held": {resource: {"old": 0, "new": amount}}}
+    same = {"evictions": {"old": 0, "new": 0, "byCause": {}}, "lost": {}, "workloads": [], "differs": True}
+    (said,) = sentences({**same, "queues": [queue]})
+    assert said.replace("\N{NO-BREAK SPACE}", " ") == f"a holds {words} at the end"
 
 
 def test_what_queues_hold_is_in_the_units_of_all_other_output(diff, run_command, tmp_path):

@@ -142,6 +142,8 @@ BLANKS = [
     ["plan", EXAMPLE], ["explain", EXAMPLE, "train-large"], ["validate", EXAMPLE],
     ["plan", EXAMPLE, "--set", "queue.vision.max.nvidia.com/gpu=32", "--cycles", "3", "--every", "1m"],
     ["reschedule", EXAMPLE.parent / "rescheduler" / "make-room.yaml"], ["generate", "--jobs", "20", "--seed", "1"],
+    *(["diff", *(EXAMPLE.parent / "policy" / f"{name}.yaml" for name in ("today", "proposed")), "--cluster", EXAMPLE,
+       "--format", form] for form in ("text", "markdown", "json")),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.report.plans import before
 
 from tenure.report.plans.plan_page import plan_page
+from tenure.report.plans.plan_rows import move_sentence
 from tenure.report.plans.plan_text import plan_text
 from tenure.report.tables import Terminal
 
@@ -19,6 +20,18 @@ def test_a_page_tells_of_waves_only_where_something_moves(waves, is_told):
             "certificate": certificate}  # fmt: skip
     plan = {"now": "2026-11-20T10:00:00Z", "steps": [], "pending": [], "queues": [], "moves": [move]}
     assert ("the moves of a wave may be made at once" in plan_page(before(), before(), plan)) == is_told
+
+
+@pytest.mark.parametrize(("leaving", "words"), [(1, "1 leaves"), (2, "2 leave"), (0, "none leave")])
+def test_of_how_many_waves_leave_now_is_said_in_their_number(leaving, words):
+    move = {"for": ["default/a"], "trigger": "pending", "waves": [[STEP]] * 3, "leaving": leaving}
+    assert f"3 moves in 3 waves, of which {words} now: what follows" in move_sentence(move)
+
+
+def test_what_a_better_layout_gains_is_written_out():
+    certificate = {"cost": 0.0, "gain": 12_345.6, "net": 999.7, "bound": 1.234, "method": "exact"}
+    sentence = move_sentence({"trigger": "background", "waves": [[STEP]], "certificate": certificate})
+    assert "gain 12,346 weighted resources, 1,000 after their cost, and no plan can leave more than 1.23 (" in sentence
 
 
 def outcome(name, reason, waves=()):

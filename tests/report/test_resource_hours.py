@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.report.simulations import example
 
 from tenure.history.reading.statement import Statement, StatementRow
 from tenure.report.statement_json import statement_json
 from tenure.report.statement_text import comparison_text, statement_page, statement_text
+from tenure.report.summary_text import summary_text
 from tenure.report.tables import Terminal
 from tenure.report.words import resource_hours, seconds_unit
 
@@ -55,6 +57,14 @@ def test_a_statement_names_the_unit_of_each_sum_once_in_its_row():
     assert "hours of" not in text
     assert "memory, TiB-hours" in statement_page(found)
     assert "lost, core-hours" in comparison_text(found, found, Terminal(width=120))
+
+
+def test_what_notices_spared_stands_in_hours_as_losses_do():
+    """Also what is counted in bytes."""
+    _, _, summary, _ = example()
+    notices = {"told": 2, "withdrawn": 1, "spared": {"nvidia.com/gpu": 7_200.0, "memory": 3_600.0 * (3 << 30)}}
+    text = summary_text({**summary, "notices": notices}, Terminal(width=120))
+    assert "2 told, 1 withdrawn, 2.0 GPU-hours, 3 GiB-hours spared" in text
 
 
 def test_the_table_and_the_json_of_a_statement_have_one_measure_of_long_waits():

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from tenure.report.drawing.scales import LogScale, duration_scale, time_ticks, top_of
 from tenure.report.tables import NOT_A_TERMINAL, TableColumn, Terminal, table, terminal, text_width, wrap
-from tenure.report.words import amount, amounts, byte_size, count, duration, number, percent, short_number
+from tenure.report.words import (
+    amount,
+    amounts,
+    byte_size,
+    count,
+    duration,
+    figure_text,
+    number,
+    percent,
+    short_number,
+)
 
 WORDS = st.text(st.sampled_from("abc 一é"), max_size=40)
 
@@ -102,6 +112,15 @@ def test_amounts_have_units():
         "3.25G",
     ]
     assert (count(1, "node"), count(2, "node")) == ("1 node", "2 nodes")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(95_658.1, 4, "95,658"), (999.97, 4, "1,000"), (0.12345, 4, "0.1235"), (1_234.5, 3, "1,234"), (12.345, 3, "12.3")],
+)
+def test_a_large_figure_is_written_out(value, digits, text):
+    """No powers of ten stand in tables, sentences and pictures."""
+    assert figure_text(value, digits) == text
 
 
 @given(st.floats(0, 1e9), st.floats(1e-3, 1e9))

@@ -48,6 +48,7 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     from tenure.cli.input.policy_input import read_policy  # noqa: PLC0415
     from tenure.report.policy_diff import diff_markdown, diff_text, policy_changes, sentences  # noqa: PLC0415
     from tenure.report.tables import terminal  # noqa: PLC0415
+    from tenure.report.words import common_blanks  # noqa: PLC0415
 
     live = live or where.given
     of_trace["load"] = load
@@ -62,7 +63,7 @@ def diff(  # noqa: PLR0913, PLR0917  one parameter for each option
     else:
         sides, found = _played(sources, cluster, where if live else None, cycles, every)
     result: dict[str, Any] = {"old": old, "new": new, "changes": policy_changes(*sides), **found}
-    result["summary"] = sentences(result)
+    result["summary"] = [common_blanks(sentence) for sentence in sentences(result)]
     if form == "json":
         click.echo(json.dumps(result, indent=1, ensure_ascii=False))
     else:

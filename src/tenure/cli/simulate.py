@@ -14,13 +14,13 @@ from tenure.cli.input.queues_option import queues_option
 from tenure.cli.input.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.input.trace_options import trace_options
 from tenure.cli.terminal.errors import DONE, INTERRUPTED
-from tenure.cli.terminal.progress import ProgressLine, interruptible
+from tenure.cli.terminal.progress import ProgressLine, interruptible, reading
 from tenure.cli.terminal.streams import reader_may_leave
 from tenure.cli.terminal.targets import check_targets
 from tenure.history.address import written_file
 from tenure.report.summary_text import summary_text
 from tenure.report.tables import terminal
-from tenure.report.words import duration
+from tenure.report.words import common_blanks, duration
 from tenure.simulator.checker import Violations
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes
 from tenure.simulator.run import Progress, Simulation, SimulationResult
@@ -84,13 +84,15 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     reads = (source.trace, *source.beside, source.cluster, source.queues, source.nodes, source.scheduler)
     check_targets({"--jobs": jobs, "--report": report, "--history": written_file(history)}, reads)
     store = _store(history)
-    prepared = prepare_input(source)
+    with reading():
+        prepared = prepare_input(source)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
     run = _run(prepared, source, store)
     summary = summary_of(run, prepared.trace, source.trace)
     if not run.result.complete:
-        click.echo(f"interrupted at {duration(run.result.now / SECOND)}: this is what is known so far", err=True)
+        at = common_blanks(duration(run.result.now / SECOND))
+        click.echo(f"interrupted at {at}: this is what is known so far", err=True)
     else:
         for stranded in _stranded(run.outcomes, run.result.incomplete):
             click.echo(f"warning: {stranded}", err=True)

@@ -17,7 +17,7 @@ from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU, pl
 from tenure.model.workload import Phase
 from tenure.playthrough import PlayThrough
 from tenure.report.tables import TableColumn, Terminal, table, wrap
-from tenure.report.words import NOTHING, count, duration, number, percent, resource_hours
+from tenure.report.words import NOTHING, amount, common_blanks, count, duration, number, percent, resource_hours
 
 SECOND: Final = 1_000_000
 GIB: Final = 1 << 30
@@ -292,10 +292,10 @@ def _said_queue(queue: Mapping[str, Any]) -> list[str]:
         change = wait["new"] - wait["old"]
         word = "longer" if change > 0 else "less"
         said.append(f"{queue['name']} waits {duration(abs(change))} {word} on average")
-    for resource, noun in ((GPU, "GPU"), (CPU, "core")):
+    for resource, milli in ((GPU, MILLI_GPU), (CPU, CPU)):
         held = _whole(queue, resource)
         if held is not None and (change := round(held["new"] - held["old"], 3)):
-            said.append(f"{queue['name']} holds {abs(change):,g} {noun}s {_more(change)} at the end")
+            said.append(f"{queue['name']} holds {amount(milli, abs(change) * MILLI)} {_more(change)} at the end")
             break
     change = (unknown["new"] or 0) - (unknown["old"] or 0)
     if change:
@@ -343,7 +343,7 @@ def diff_markdown(diff: Mapping[str, Any]) -> str:
     if rows := _rows(diff):
         lines += ["| effect | old | new |", "|---|---:|---:|"]
         lines += [_markdown_row(row) for row in rows] + [""]
-    return "\n".join(lines)
+    return common_blanks("\n".join(lines))
 
 
 def _markdown_row(cells: Sequence[str], *, code: bool = False) -> str:

@@ -44,9 +44,7 @@ def _notices(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found = summary.get("notices") or {}
     if not found.get("told"):
         return []
-    spared = ", ".join(
-        f"{number(value, 0)} {resource_label(name)}-seconds" for name, value in found["spared"].items() if value
-    )
+    spared = ", ".join(resource_hours(name, float(value)) for name, value in found["spared"].items() if value)
     text = f"{found['told']:,} told, {found['withdrawn']:,} withdrawn, {spared or 'nothing'} spared"
     return [("evictions announced", text)]
 

@@ -15,7 +15,7 @@ from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_
 from tenure.report.drawing.figure import figure
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.tables import TableColumn, Terminal, table
-from tenure.report.words import HOUR, NOTHING, count
+from tenure.report.words import HOUR, NOTHING, count, figure_text
 
 SEED: Final = "seed"
 TRACE: Final = "trace"
@@ -38,7 +38,7 @@ class SweepMeasure:
     heading: str
     title: str
     value: Callable[[Mapping[str, Any]], float | None]
-    write: Callable[[float], str] = "{:,.4g}".format
+    write: Callable[[float], str] = figure_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ _LABELS = {CPU: "CPU", MEMORY: "memory", GPU: "GPU", MILLI_GPU: "GPU", "pods": "
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
+def common_blanks(text: str) -> str:
+    """Give a text that is no page and no line of a terminal: so that ``grep '96 GiB'`` finds what one sees."""
+    return text.replace(_NO_BREAK, " ")
+
+
 def number(value: float | None, digits: int = 1) -> str:
     """Write a number with thousands separators; whole numbers without decimals unless they are floats."""
     if value is None:
@@ -33,9 +38,9 @@ def number(value: float | None, digits: int = 1) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
-def figure_text(value: float) -> str:
-    """Write a figure with four digits that count, large ones whole: ``0.1234``, ``95,658``."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004  four digits in front
+def figure_text(value: float, digits: int = 4) -> str:
+    """Write a figure with so many digits that count, large ones whole: ``0.1234``, ``95,658``."""
+    return f"{value:,.0f}" if round(abs(value)) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def short_number(value: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.model.values.readable import cost_figure, weighted_hours
 from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI_GPU
-from tenure.report.words import NOTHING, amounts, bare_amount, count, gpu_milli, number
+from tenure.report.words import NOTHING, amounts, bare_amount, count, figure_text, gpu_milli, number
 
 Plan = dict[str, Any]
 
@@ -345,7 +345,8 @@ def _later(move: Plan) -> str:
     waves, leaving = len(move.get("waves") or ()), move.get("leaving")
     if leaving is None or leaving >= waves:
         return ""
-    return f", of which {leaving} leaves now: what follows is planned anew once that has landed"
+    leave = f"{leaving} leaves" if leaving == 1 else f"{leaving or 'none'} leave"
+    return f", of which {leave} now: what follows is planned anew once that has landed"
 
 
 def _proven(certificate: Plan) -> str:
@@ -358,7 +359,7 @@ def _proven(certificate: Plan) -> str:
         if not bound and certificate.get("cost"):
             return ""
         return f"; no plan can cost less than {_figure(bound)}"
-    gain, net, bound = (f"{float(certificate[key]):.3g}" for key in ("gain", "net", "bound"))
+    gain, net, bound = (figure_text(float(certificate[key]), 3) for key in ("gain", "net", "bound"))
     return f"; they gain {gain} weighted resources, {net} after their cost, and no plan can leave more than {bound}"
 
 
