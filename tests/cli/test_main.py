@@ -211,6 +211,15 @@ def test_completion_prints_a_script_for_the_shell(shell, capsys):
     assert "tenure" in out
 
 
+def test_completion_says_in_a_line_each_what_shells_are_told(capsys):
+    _, out, _ = run(["completion", "--help"], capsys)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert [line for line in lines if line.startswith(("bash:", "zsh:", "fish:"))] == [
+        'bash: eval "$(tenure completion bash)"', 'zsh: eval "$(tenure completion zsh)"',
+        "fish: tenure completion fish | source",
+    ]  # fmt: skip
+
+
 def test_completion_completes_commands():
     environment = {**os.environ, "_TENURE_COMPLETE": "bash_complete", "COMP_WORDS": "tenure val", "COMP_CWORD": "1"}
     done = tenure(env=environment)

@@ -57,11 +57,12 @@ def _story(
 ) -> Story:  # fmt: skip
     """Play a cycle on the cluster of a file, or of an address, and tell the story of one workload."""
     from tenure.cli.input.inputs import cluster_from, warn  # noqa: PLC0415  loaded when it runs
-    from tenure.cli.terminal.progress import busy  # noqa: PLC0415
+    from tenure.cli.terminal.progress import busy, reading  # noqa: PLC0415
     from tenure.explanation.explain import explain_workload, find_workload  # noqa: PLC0415
     from tenure.playthrough import play  # noqa: PLC0415
 
-    cluster, warnings = cluster_from(given or "", overrides, additions, queues, address)
+    with reading(live=address is not None):
+        cluster, warnings = cluster_from(given or "", overrides, additions, queues, address)
     warn(warnings)
     found = find_workload(cluster, asked, given or "the cluster")
     with busy("working out what would happen"):

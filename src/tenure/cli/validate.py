@@ -11,6 +11,7 @@ import click
 
 from tenure.cli.input.policy_input import files_in, may_be_manifest
 from tenure.cli.terminal.errors import WRONG_INPUT
+from tenure.cli.terminal.progress import reading
 from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.documents.document import Document
 from tenure.model.documents.source import read_documents
@@ -52,7 +53,8 @@ def validate(files: tuple[str, ...], form: str, schema: bool) -> int:
         return 0
     if not files:
         raise click.UsageError("Missing argument 'FILES...'")
-    results = _examine_all(files_in(files))
+    with reading():
+        results = _examine_all(files_in(files))
     if form == "json":
         click.echo(json.dumps({"files": results}, indent=2, ensure_ascii=False))
     else:
