@@ -144,6 +144,28 @@ def test_what_runs_already_gives_way_where_the_settings_say_so(simulate):
     assert found["violations"] == 0
 
 
+HALF_DONE = """\
+workloads:
+- {name: low, queue: a, startedAt: 2026-11-20T09:00:00Z,
+   tasks: [{name: l, node: n-0, requests: {cpu: 4}}, {name: m, node: n-1, requests: {cpu: 4}}]}
+- name: high
+  queue: a
+  priority: 1
+  minMember: 1
+  expectedRuntime: 100s
+  tasks: [{name: h-0, phase: Succeeded}, {name: h-1, requests: {cpu: 4}}]
+"""
+
+
+def test_what_has_half_succeeded_starts_with_what_is_bound_and_not_with_a_promise(simulate):
+    """It is evicted for, waits until that has gone, runs as long as it says, and gives its room back."""
+    words = ("t.csv", "--cluster", "c.yaml", "--set", "scheduler.actions=[allocate,preempt]")
+    after = JOBS.replace("\n", ",priority\n") + "1,5,10,a,2,4000,1\n"
+    found = figures(simulate, *words, t_csv=after, c_yaml=CLUSTER + HALF_DONE)
+    assert found["evictions"] == {"preempt": 1}
+    assert (found["finished"], found["wait_s"]["mean"], found["violations"]) == (1, 95.0, 0)
+
+
 def test_nodes_are_told_apart_in_whatever_order_the_file_has_them(simulate, capsys):
     """What is larger is listed first, and a node that is on its way before it."""
     listed = "[{name: m, awaitedUntil: 2026-11-20T11:00:00Z}, {name: z, allocatable: {cpu: 4}}, {name: a}]"

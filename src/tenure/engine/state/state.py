@@ -238,7 +238,8 @@ class SessionState:
             return
         tasks = state.tasks
         alone = len(tasks) == 1
-        if tasks[0].node >= 0 if alone else state.root.satisfied(nominated=False):
+        # a core of which all has succeeded is satisfied, though nothing of it is bound
+        if tasks[0].node >= 0 if alone else state.root.satisfied(nominated=False) and state.occupied():
             self.journal.set(state, "started_at", self.now + later)
         elif state.leaf >= 0:
             self.roster.unstarted[state.key] = state
