@@ -344,9 +344,9 @@ class Grammar:
     def command(self, folder: Path) -> list[str]:
         """Write the files of one input and give the command on them."""
         file = self.write(folder / self.random.choice(["c.yaml", "c.json"]), self.text(self.cluster()))
-        kind = self.random.choice(list(COMMANDS))
+        kind = self.random.choice([k for k in COMMANDS if k != "sweep" or self.level == LEVELS[-1]])
         words = COMMANDS[kind](self, folder, file)
-        changes = kind in ("plan", "explain", "reschedule", "simulate", "sweep")
+        changes = kind in ("plan", "explain", "reschedule", "simulate", "sweep")  # which starts processes: few of those
         if changes and self.chance(0.4):
             word = self.random.choice([*SETS, f"{self.random.choice(WORDS)}={self.random.choice(WORDS)}"])
             words += ["--set", self.random.choice(SETS) if not self.level else word]
@@ -358,7 +358,7 @@ class Grammar:
             words += ["--add", self.write(folder / "a.yaml", self.manifests())]
         if kind == "plan":
             words += self.plan_options(folder)
-        if self.chance(0.3) and kind not in ("generate", "install", "history", "completion"):
+        if self.chance(0.3) and kind not in ("generate", "install", "history", "completion", "pause"):
             words += ["--format", self.random.choice(["json", "json", "text", *WORDS]) if self.level else "json"]
         if self.chance(self.level / 5):
             words.insert(self.random.randrange(len(words) + 1), self.random.choice(WORDS))
@@ -452,6 +452,38 @@ def simulation(grammar: Grammar, folder: Path, file: Path) -> list:
     return words
 
 
+def sweeping(grammar: Grammar, folder: Path, file: Path) -> list:
+    trace = grammar.write(folder / "t.csv", grammar.trace()[1])
+    words = [trace, "--cluster", file, "--processes", "1", "--out", folder / "sweep"]
+    for option, values in {"--load": ["1,2", "0", *WORDS], "--seeds": ["2", "0", *WORDS], "--shake": LENGTHS}.items():
+        if grammar.chance(0.5):
+            words += [option, grammar.random.choice(values)]
+    return words
+
+
+def difference(grammar: Grammar, folder: Path, file: Path) -> list:
+    settings = {"kind": "SchedulerConfig", "scheduler": grammar.settings()}
+    queues = {"kind": "Queue", "apiVersion": "tenure.dev/v1beta1", "metadata": {"name": "q"},
+              "spec": {k: grammar.value(k) for k in grammar.random.sample(("max", "weight", "priority"), 2)}}  # fmt: skip
+    policies = [
+        grammar.write(folder / "one.yaml", grammar.text(grammar.random.choice([settings, queues]))),
+        grammar.write(folder / "other.yaml", grammar.random.choice([grammar.yunikorn(), grammar.text(settings)])),
+        file,
+    ]
+    words = [*(grammar.random.choice(policies) for _ in range(2)), "--cluster", file, "--cycles", "2"]
+    if grammar.chance(0.2):
+        form, text = grammar.trace()
+        words = [*words[:4], "--trace", grammar.write(folder / "t.csv", text), "--trace-format", form]
+    return words
+
+
+def live(grammar: Grammar, folder: Path, _file: Path) -> list:
+    """Give a kubeconfig that leads nowhere."""
+    config = {name: grammar.anything() for name in ("clusters", "users", "contexts")}
+    text = grammar.text({"apiVersion": "v1", "kind": "Config", **config})
+    return ["--kubeconfig", grammar.write(folder / "k.yaml", text)]
+
+
 def exported(grammar: Grammar, folder: Path) -> Path:
     return grammar.write(folder / "e.jsonl", grammar.export())
 
@@ -504,8 +536,12 @@ COMMANDS = {
     "story": lambda g, f, _file: [g.random.choice(["default/w1", "w1", *WORDS]), "--history", exported(g, f)],
     "replay": lambda g, f, _file: ["--from", exported(g, f)],
     "history": history,
-    "queues": lambda g, f, _file: ["--kubeconfig", g.write(f / "k.yaml", g.text({"apiVersion": "v1", "kind": "Config",
-                                   "clusters": g.anything(), "users": g.anything(), "contexts": g.anything()}))],
+    "diff": difference,
+    "sweep": sweeping,
+    "queues": live,
+    "workloads": live,
+    "snapshot": lambda g, f, file: [*live(g, f, file), "--output", f / g.random.choice(["o.yaml", "o.json", "k.yaml"])],
+    "pause": lambda g, f, file: [*live(g, f, file), "--for", str(g.random.choice([*LENGTHS, *WORDS]))],
     "completion": lambda g, _f, _file: [g.random.choice(["bash", "zsh", "fish", *WORDS])],
 }  # fmt: skip
 """For each command what makes its words; ``--format`` and what several take comes afterwards."""
@@ -523,7 +559,7 @@ def run(server: ForkingServer, seed: int, folder: Path, seen: Counter | None = N
     return f"seed {seed}: {command}: {', '.join(wrong)}: {answer.said[:300]}" if wrong else ""
 
 
-OUTSIDE = ("queues", "history", "report", "story", "replay")
+OUTSIDE = ("queues", "workloads", "snapshot", "pause", "history", "report", "story", "replay")
 """Commands that go to a cluster or to a database: that there is none behind a name is something outside (3)."""
 
 
