@@ -12,6 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+try:
+    from tenure.cli.terminal.errors import run_program
+except ModuleNotFoundError:
+    sys.exit(f"{sys.executable} does not know Tenure; run this by: make demo")
+
 HERE = Path(__file__).resolve().parent
 TENURE = (sys.executable, "-m", "tenure")
 
@@ -103,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -23,6 +23,8 @@ from tools.controlplane.client import ApiError
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.process import wait_for
 
+from tenure.cli.terminal.errors import run_program
+
 TENURE = Path(sys.executable).with_name("tenure")
 TEAM = "team"
 Pods = list[dict[str, Any]]
@@ -255,4 +257,4 @@ def _job(name: str, queue: str, *, pods: int = 1, gpus: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

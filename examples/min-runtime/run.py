@@ -29,6 +29,7 @@ import drawing
 import scenario as scenarios
 from scenario import FIRST_DAY, LAST_DAY, Period, Scenario, figures_of, simulate
 
+from tenure.cli.terminal.errors import run_program
 from tenure.model.documents.files import write_atomically
 from tenure.simulator.sweep.carry_out import carry_out
 from tenure.simulator.sweep.journal import SweepJournal
@@ -102,4 +103,4 @@ def _told(done: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

@@ -36,6 +36,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
@@ -359,4 +360,4 @@ def _plot(title: str, values: Sequence[tuple[str, float]], write: Callable[[floa
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

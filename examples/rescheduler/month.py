@@ -19,6 +19,7 @@ from pathlib import Path
 
 from month_view import Row, month_page, month_picture, table
 
+from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
 from tenure.model.documents.files import write_atomically
 from tenure.model.settings import BackgroundSettings, ExactSettings, ReschedulerSettings, Settings
@@ -190,4 +191,4 @@ def _mean(rows: list[Row]) -> Row:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -28,6 +28,7 @@ from statistics import median
 import replay as replays
 from replay import MIXES, POLICIES, Figures, Replay, simulate
 
+from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
 from tenure.model.documents.files import write_atomically
 from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
@@ -247,4 +248,4 @@ def _front(name: str, group: Found) -> list[tuple[str, Plot]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

@@ -98,6 +98,28 @@ def test_a_reader_that_stops_early_is_no_error(arguments, unbuffered):
     assert "rror" not in errors
 
 
+DEMO = EXAMPLE.with_name("demo.py")
+
+
+@needs_full
+@pytest.mark.parametrize(("disk_is_full", "code", "words"), [(True, 3, "no space left on device\n"), (False, 0, "")])
+def test_a_demonstration_ends_in_words_as_commands_do(disk_is_full, code, words):
+    """Its output is full, or is not read."""
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.Popen([sys.executable, DEMO], stdout=full if disk_is_full else subprocess.PIPE,
+                                   stderr=subprocess.PIPE)  # fmt: skip
+    if process.stdout is not None:
+        process.stdout.close()
+    assert ended(process) == (code, words)
+
+
+def test_a_demonstration_says_that_it_was_started_by_another_python():
+    done = subprocess.run([sys.executable, "-S", "-E", DEMO], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(" does not know Tenure; run this by: make demo\n")
+    assert done.stderr.count("\n") == 1
+
+
 def test_files_are_written_though_the_reader_has_left(tmp_path):
     cluster, jobs, page = tmp_path / "c.yaml", tmp_path / "jobs.csv", tmp_path / "p.html"
     process = start([*LARGE, "--cluster", cluster], stdout=subprocess.PIPE)

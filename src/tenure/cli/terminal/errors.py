@@ -6,11 +6,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
-from tenure.cli.terminal.streams import reader_left, silence
+from tenure.cli.terminal.streams import prepare_streams, reader_left, silence
 
 DONE: Final = 0
 WRONG_INPUT: Final = 1
@@ -38,6 +38,12 @@ def run(command: Callable[[], Any]) -> int:
     code = _attempt(command)
     written = _attempt(sys.stdout.flush)
     return code or written
+
+
+def run_program(command: Callable[[], Any]) -> NoReturn:
+    """Be a program that is one command, such as an example: leave with its exit code."""
+    prepare_streams()
+    sys.exit(run(command))
 
 
 def _attempt(command: Callable[[], Any]) -> int:
