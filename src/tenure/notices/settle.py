@@ -103,16 +103,20 @@ class _Settling:
             return found | self._together([g for g in others if g not in found])
 
     def _pays_alone(self, group: NoticeGroup) -> bool:
-        """Whether a group pays by itself, who was evicted since notice was given waiting or asking like the others."""
-        return any(set(self._together([group], wait=wait)[group]) == set(group.notices) for wait in (True, False))
+        """Whether a group pays by itself, those that were evicted since notice was given waiting, or asking as well."""
+
+        def pays(*, wait: bool) -> bool:
+            return set(self._together([group], wait=wait)[group]) == set(group.notices)
+
+        return pays(wait=True) or (bool(self._gone_since([group])) and pays(wait=False))
 
     def _together(self, groups: list[NoticeGroup], *, wait: bool = True) -> dict[NoticeGroup, list[TaskState]]:
         """Judge some groups as if there were none of their notices."""
         found: dict[NoticeGroup, list[TaskState]] = {}
         with self.session.scenario():
             lift(self.session, self.placer, groups)
-            if wait:
-                self._let_wait(groups)
+            for workload in self._gone_since(groups) if wait else ():
+                self.session.waiting.drop(workload)
             judge = NoticeJudge(self.state, self.nominated)
             pending = groups
             while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
@@ -150,13 +154,12 @@ class _Settling:
         verdict = judge.play(group, judge.pieces(group))
         return isinstance(verdict, Refusal) and verdict.shield == NO_ROOM
 
-    def _let_wait(self, groups: list[NoticeGroup]) -> None:
-        """Let those wait that were evicted since notice was given: what was promised then is kept from them."""
+    def _gone_since(self, groups: list[NoticeGroup]) -> list[WorkloadState]:
+        """Give those who wait that were evicted since notice was given: what was promised then is kept from them."""
         session, contenders = self.session, {g.contender for g in groups}
         since = min((n.at for g in groups for n in g.notices.values() if n.at is not None), default=session.now)
-        for workload in list(session.waiting.all()):
-            if (workload.last_evicted_at or 0) > since and workload not in contenders:
-                session.waiting.drop(workload)
+        waiting = session.waiting.all()
+        return [w for w in waiting if (w.last_evicted_at or 0) > since and w not in contenders]
 
     # -- moves of the rescheduler -------------------------------------------------------------------------------------
 
