@@ -27,12 +27,18 @@ from tenure.model.settings import Cause
 from tenure.victims.dry_run.outcome import is_back, to_the_end
 from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState
+from tenure.victims.search.trials import SearchBudget
 
 FOR_A_CONTENDER: Final[frozenset[Cause | None]] = frozenset(("reclaim", "preempt", "requeue"))
 """Causes that evict for a contender, and move nothing."""
 
 MOST_TRIED: Final = 64
 """How often it is tried, in one cycle, whether all are served if some victims stay."""
+
+MOST_JUDGED: Final = 8
+"""How often it is looked at, in one cycle, whether a contender would lose its place if some victims stay; the sets of a
+plan that has many are judged once it is finished, and given up one by one.
+"""
 
 
 def reprieve(context: Context, settled: Collection[str]) -> None:
@@ -59,6 +65,7 @@ class Reprieve:
         self.victims = _victims(state, settled)
         self.settled = settled
         self.tries = MOST_TRIED
+        self.judgements = SearchBudget(MOST_JUDGED)
         self.served = Counter[WorkloadState]()
         self._look()
 
@@ -133,17 +140,23 @@ class Reprieve:
         with self.session.scenario() as scenario:
             if not run_on(self.context, tasks, promised) or not self._all_served(stay, promised):
                 return False
-            if not self._last(tasks):
+            if not self._last(tasks, promised):
                 self.served = served
                 return False
             scenario.keep()
         rewrite(self.context, promised)
         return True
 
-    def _last(self, staying: Sequence[TaskState]) -> bool:
-        """Whether then no contender would lose its place: what follows was judged with those ``staying`` gone."""
+    def _last(self, staying: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
+        """Whether then no contender would lose its place by what follows, which was judged with those ``staying`` gone.
+
+        That may be so of sets that leave the room which is used now: others would have got it.
+        """
+        nodes = {t.node for t in staying} | {t.nominated for t in promised}
         sets = sets_of(self.context, self.settled, staying)
-        return all(judged(self.context, sets, contender, to_the_end) is None for contender in sets)
+        near = [c for c, (_, gone) in sets.items() if any(t.leaving in nodes for t in gone)]
+        refused = (judged(self.context, sets, c, to_the_end) for c in near if self.judgements.spend())
+        return all(refusal is None for refusal in refused)
 
     def _all_served(self, stay: Collection[WorkloadState], promised: Sequence[TaskState]) -> bool:
         """Serve what a promise was withdrawn from; False if some of it has no place, or another has none any more."""

@@ -42,8 +42,10 @@ def judged(context: Context, sets: Sets, contender: WorkloadState, enough: Enoug
 
     With ``enough``, also once what follows for one of its victims has; only that which comes before it is enough.
     """
-    assert context.aftermath is not None
-    cause, tasks = sets[contender]
+    aftermath, (cause, tasks) = context.aftermath, sets[contender]
+    assert aftermath is not None
     promised = [t for t in contender.tasks if t.nominated >= 0]
+    if not aftermath.asked.is_at_risk(contender, promised, context.placer):
+        return None
     played = AcceptedSet([], promised, evicted=tasks)
-    return context.aftermath.judge(contender, cause, played, context.fairness.now(), enough=enough)
+    return aftermath.judge(contender, cause, played, context.fairness.now(), enough=enough)
