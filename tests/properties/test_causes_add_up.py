@@ -120,6 +120,7 @@ BROKEN_ONCE = {
     819706: "a victim was given back, and what grows took from the plan's other contender, having no room left over",
     815726: "the same, and what was given back went for another victim, of which room was left over for who grows",
     804430: "one grows in the cycle that binds it, in which what is bound with it stays, and was believed to take that",
+    832516: "the search for moves gave up and kept three dear ones, where one would do that was said before",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

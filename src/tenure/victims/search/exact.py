@@ -106,6 +106,7 @@ class ExactSets:
         self.subsets.lowest = lowest_of(pieces)
         leaves = set(self.subsets.lowest)
         self.alone = leaves.pop() if len(leaves) == 1 else None
+        self.gave_up = False
         self.paying: list[list[Piece]] | None = None if self.alone is None or trials.many or self.others else []
 
     def best(self, best: list[Piece] | None) -> list[Piece] | None:
@@ -125,20 +126,20 @@ class ExactSets:
                 continue
             if not self.budget.spend():
                 return best
-            enough = to_the_end if best is None else partial(self._is_no_better, self._key(best), subset)
+            enough = to_the_end if best is None else partial(self._is_no_better, self.key(best), subset)
             if not self._pays(subset, enough):
                 continue
-            better = self._lower_inside(subset)
+            better = self.lower_inside(subset)
             if better is not None:
                 best = best or better
             elif not trials.follows(subset):
-                first = subset if best is None else min(subset, best, key=self._key)
-                return subset if first is subset else self._lower_inside(first) or first
+                first = subset if best is None else min(subset, best, key=self.key)
+                return subset if first is subset else self.lower_inside(first) or first
             else:
                 self.subsets.bar(frozenset(subset), beyond=True)  # only sets of which no part would do are compared
-                best = subset if best is None else min(best, subset, key=self._key)
+                best = subset if best is None else min(best, subset, key=self.key)
                 limit = self._limit(best)
-        return None if best is None else self._lower_inside(best) or best
+        return None if best is None else self.lower_inside(best) or best
 
     def _limit(self, best: list[Piece] | None) -> Key | None:
         """Give the key from which on no set comes before the best one; inside one queue a set with follow-ups has none.
@@ -149,7 +150,7 @@ class ExactSets:
             return None
         return self.subsets.key(best, self.alone, self.trials.follows(best))
 
-    def _key(self, pieces: list[Piece]) -> Key:
+    def key(self, pieces: list[Piece]) -> Key:
         """Give the order of a set that pays, with what follows from it."""
         return self.subsets.key(pieces, None, self.trials.follows(pieces))
 
@@ -162,7 +163,7 @@ class ExactSets:
 
     def _gives_up(self, most: int, best: list[Piece] | None) -> bool:
         """Whether as many sets were tried in vain as may be."""
-        over = self.trials.gives_up(most)
+        over = self.gave_up = self.trials.gives_up(most)
         self.trials.found.cut = over and best is None
         self.paying = None if over else self.paying
         return over
@@ -194,7 +195,7 @@ class ExactSets:
         amounts = [p.amount for p in self.pieces if queue in queues.path[p.workload.leaf]]
         return tuple(map(sum, zip((0,) * len(queues.resources), *amounts, strict=True)))
 
-    def _lower_inside(self, chosen: list[Piece]) -> list[Piece] | None:
+    def lower_inside(self, chosen: list[Piece]) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""
         trials = self.trials
         for leaf in sorted({p.workload.leaf for p in chosen if not p.fresh}):
@@ -216,5 +217,5 @@ class ExactSets:
                 if isinstance(trials.play(candidate), AcceptedSet) and (
                     trials.follows(chosen) or not trials.follows(candidate)
                 ):
-                    return self._lower_inside(candidate) or candidate
+                    return self.lower_inside(candidate) or candidate
         return None

@@ -8,7 +8,7 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, takewhile
 
 from tenure.engine.refusal import Refusal
 from tenure.fairness.reclaiming import FULLNESS
@@ -108,9 +108,11 @@ class VictimSearch:
         pieces, beyond = sets.best(best), sets.subsets.beyond
         if self.told and beyond is not None and not (pieces or found.refusals or budget.hit):
             self.trials.play(beyond)  # to say why nothing is taken
-        if pieces is None and self.trials.many and self.rules.cause == "consolidate":
-            moves = (self._alone(piece, budget) for piece in islice(self.pool.ordered(), MOST_AROUND))
-            pieces = next(filter(None, moves), None)  # the very first may have no place to go to, and one does
+        if (self.trials.many or sets.gave_up) and self.rules.cause == "consolidate":
+            most, key = None if pieces is None else sets.key(pieces), sets.subsets.key
+            first = takewhile(lambda p: most is None or key([p], None) < most, islice(self.pool.ordered(), MOST_AROUND))
+            if one := next(filter(None, (self._alone(piece, budget) for piece in first)), None):
+                pieces = sets.lower_inside(one) or one  # the very first may have no place to go to, and one does
             found.cut = found.cut and pieces is None
         return pieces
 
