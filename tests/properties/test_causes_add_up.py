@@ -121,6 +121,9 @@ BROKEN_ONCE = {
     815726: "the same, and what was given back went for another victim, of which room was left over for who grows",
     804430: "one grows in the cycle that binds it, in which what is bound with it stays, and was believed to take that",
     832516: "the search for moves gave up and kept three dear ones, where one would do that was said before",
+    201574: "the rescheduler's program moved what no search among the first of many pieces comes to",
+    802242: "the same",
+    804206: "the same, for what fits by all that is free on a node together, and on none of its devices",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -67,7 +67,7 @@ class Aftermath:
         self.state = state
         self.last = last
         self.session: Session = state.session
-        self.asked = AskedWorkloads(state.session, causes)
+        self.asked = AskedWorkloads(state.session, state.placer, causes)
         judge = None if last else partial(Aftermath, causes=causes, last=True)
         self.ahead = Ahead(state)
         self.searches = SearchesAhead(self.ahead, causes, judge)

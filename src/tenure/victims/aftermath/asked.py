@@ -55,12 +55,15 @@ class AskedWorkloads:
     ----------
     session
         The session.
+    placer
+        What finds places on it.
     causes
         By cause that may follow, what makes its rules for a contender; in the order in which they are asked.
     """
 
-    def __init__(self, session: Session, causes: Mapping[Cause, MakeRules]) -> None:
+    def __init__(self, session: Session, placer: Placer, causes: Mapping[Cause, MakeRules]) -> None:
         self.session = session
+        self.placer = placer
         self.causes = causes
 
     def enabled(self, cause: str) -> dict[Cause, MakeRules]:
@@ -86,11 +89,18 @@ class AskedWorkloads:
     def _could(self, cause: Cause, workload: WorkloadState) -> bool:
         if cause == "preempt":
             return self._lowest.get(workload.leaf, workload.priority) < workload.priority
-        if cause == "reschedule" and workload.step is not None and RoomDemand(self.session, workload.step).met(()):
+        if cause == "reschedule" and self._fits(workload):
             return False  # it leaves what fits without a move, which a reservation may keep out, to wait for its turn
         if cause in ("consolidate", "reschedule"):
             return may_be_moved_for(self.session, workload)
         return cause != "requeue" or any(overdue(self.session, w) for w in self.session.roster.expecting.values())
+
+    def _fits(self, workload: WorkloadState) -> bool:
+        """Whether a step has room as things are: parts of GPUs find it on devices, and not on nodes."""
+        step = workload.step
+        if step is None or not (demand := RoomDemand(self.session, step)).met(()):
+            return False
+        return demand.exact or all(self.placer.find(t)[0] >= 0 for t in step.tasks)
 
     @cached_property
     def _lowest(self) -> dict[int, int]:

@@ -21,7 +21,7 @@ from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.search.search_scope import GrowingScope, ReclaimScope, SearchScope
+from tenure.victims.search.search_scope import CheapestScope, GrowingScope, ReclaimScope, SearchScope
 from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult
 from tenure.victims.search.victim_search import AHEAD, EXACT, VictimSearch
 
@@ -97,11 +97,15 @@ class ContenderSearch:
     def searched(self, rules: CauseRules, budget: SearchBudget, cause: Cause, *, alone: bool = False) -> VictimSearch:
         """Search; where nothing else helps, once more among what asked to be spared as well.
 
-        Where reasons are asked for, contenders come here that the bounds exclude: for these nothing is tried.
+        What the rescheduler's program may move is looked for among the cheapest of many, too. Where reasons are asked
+        for, contenders come here that the bounds exclude: for these nothing is tried.
         """
         contender, search = rules.contender, self._searching(rules, alone=alone)
         assert contender.step is not None
         if alone or not (self.detailed and self.bounds.infeasible(contender, contender.step)):
+            search.run(budget)
+        if cause == "reschedule" and search.found.pieces is None and search.trials.many:
+            search = self._searching(rules, alone=alone, cheapest=True)
             search.run(budget)
         if search.found.pieces is None and not budget.hit and self.may_take_spared(contender, cause):
             with self.gatherer.everybody():
@@ -109,13 +113,14 @@ class ContenderSearch:
                 search.run(budget)
         return search
 
-    def _searching(self, rules: CauseRules, *, alone: bool) -> VictimSearch:
+    def _searching(self, rules: CauseRules, *, alone: bool, cheapest: bool = False) -> VictimSearch:
         """Begin the search for victims of one contender, among the candidates that the bounds leave."""
         contender = rules.contender
         at_once = self.cause != "consolidate" and not self.state.plugins.patience.applies(self.session, self.cause)
         prepare = partial(self.prepare, rules) if self.prepare is not None and at_once and not alone else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
+        scope = CheapestScope(candidates.all(), EXACT) if cheapest else scope
         patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone

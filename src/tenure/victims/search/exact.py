@@ -105,7 +105,7 @@ class ExactSets:
         self.subsets = PieceSubsets(trials.rules.session.settings, trials.dry_runs.weights, scope)
         self.subsets.lowest = lowest_of(pieces)
         leaves = set(self.subsets.lowest)
-        self.alone = leaves.pop() if len(leaves) == 1 else None
+        self.alone = leaves.pop() if len(leaves) == 1 and scope.by_priority else None
         self.gave_up = False
         self.paying: list[list[Piece]] | None = None if self.alone is None or trials.many or self.others else []
 

@@ -6,8 +6,9 @@ more may be taken from further away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from operator import ge
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import nsmallest
+from operator import attrgetter, ge
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount
@@ -20,10 +21,12 @@ from tenure.victims.rules.pieces import Piece
 class SearchScope:
     """The scope of one search: here everything is open, and stays so.
 
-    ``others`` need room before the contender; ``shut``: nothing is open to begin with.
+    ``others`` need room before the contender; ``by_priority``: inside one queue that comes before cost; ``shut``:
+    nothing is open to begin with.
     """
 
     others = 0
+    by_priority = True
     shut = False
 
     def allows(self, piece: Piece) -> bool:  # noqa: ARG002
@@ -52,6 +55,19 @@ class SearchScope:
     def taken(self, piece: Piece) -> list[int]:  # noqa: ARG002
         """Hear that a piece was taken; give leaves that are open again, or for the first time."""
         return []
+
+
+class CheapestScope(SearchScope):
+    """The scope of a search among so many of the cheapest pieces, whatever their priority."""
+
+    by_priority = False
+
+    def __init__(self, pieces: Iterable[Piece], most: int) -> None:
+        self.cheapest = frozenset(nsmallest(most, pieces, key=attrgetter("cost")))
+
+    def allows(self, piece: Piece) -> bool:
+        """Whether a piece is one of them."""
+        return piece in self.cheapest
 
 
 class ReclaimScope(SearchScope):
