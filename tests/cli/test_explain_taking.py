@@ -31,7 +31,7 @@ def test_whoever_is_promised_room_learns_who_gives_way_and_at_what_cost():
     told = story(STATE, "contender")
     assert [r.code for r in told.reasons] == ["Nominated", "MadeRoom"]
     assert "of default/victim, 1 task is evicted for it (reclaim), at a cost of 4 weighted hours" in said(told)
-    assert "has waited for 5m" in told.headline
+    assert "has waited for 5 min" in told.headline
 
 
 def test_in_the_next_cycle_it_is_still_known_for_whom_a_victim_leaves():

@@ -142,7 +142,7 @@ def test_explain_says_when_a_workload_is_taken_to_end_and_why():
     story = explain_workload(played, played.before.workloads[0])
     reason = next(r for r in story.reasons if r.code == "LikelyToEnd")
     assert "of the last 5 finished runs of queue default, 3 were longer than its own so far" in reason.message
-    assert "no longer than 40s" in reason.message
+    assert "no longer than 40 s" in reason.message
     silent = play(world(running(ran=25, expected_runtime=100), actions=("allocate",)))
     assert not [r for r in explain_workload(silent, silent.before.workloads[0]).reasons if r.code == "LikelyToEnd"]
     hers = play(by_user(replace(running(ran=25), labels={"who": "ada"}), actions=("allocate",)))

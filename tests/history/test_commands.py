@@ -180,7 +180,7 @@ def test_a_story_says_who_took_the_room_and_what_the_wait_would_have_taken(simul
     text = " ".join(run_command("story", "long", "--history", store)[1].split())
     assert "tasks long-0 and 1 more evicted from n-0, n-1 by reclaim" in text
     assert "default/owed a it was evicted for this one" in text
-    assert "it waited 10m, from 2026-11-20T10:10:00Z, until 2026-11-20T10:20:00Z why it waited: - NoNodeFits" in text
+    assert "it waited 10 min, from 2026-11-20T10:10:00Z, until 2026-11-20T10:20:00Z why it waited: - NoNodeFits" in text
     assert "what it would have taken: - room for 1 more of its tasks at the same time" in text
     assert "why it waited" not in run_command("story", "long", "--history", store, "--waits", "0")[1]
 

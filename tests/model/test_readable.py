@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.model.values.quantity import parse_queue_quantity
-from tenure.model.values.readable import amount_with_unit, bare_quantity, cost_figure, weighted_hours
+from tenure.model.values.readable import amount_with_unit, bare_quantity, cost_figure, time_span, weighted_hours
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,16 @@ def test_requests_come_in_whole_gpus():
 def test_nothing_is_rounded(amount, resource):
     """What is read back is the amount."""
     assert parse_queue_quantity(bare_quantity(amount, resource).replace(",", ""), resource) == amount
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(27_372_000_000, "7 h 36 min"), (479_463_000_000, "5 d 13 h"), (12_250_000, "12.2 s"), (0, "0 s"),
+     (-3_600_000_000, "-1 h")],
+)  # fmt: skip
+def test_how_long_something_took_is_written_with_its_two_largest_units(micros, text):
+    """And common blanks."""
+    assert time_span(micros) == text
 
 
 @pytest.mark.parametrize(

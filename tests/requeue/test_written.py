@@ -94,7 +94,7 @@ def test_events_say_who_was_nominated_and_for_whom_who_was_requeued():
     told = {(e.workload, e.reason): e.message for e in requeue.events()}
     assert (
         told["default/old", "Nominated"]
-        == "it has run for 2h and was expected to run for 1h; nominated by expected-runtime"
+        == "it has run for 2 h and was expected to run for 1 h; nominated by expected-runtime"
     )
     assert (
         told["default/old", "Requeued"] == "it gives way to default/new; not requeued again before 2027-01-15T08:10:00Z"

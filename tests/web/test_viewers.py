@@ -200,7 +200,7 @@ def test_a_story_from_a_history_names_neither_tasks_of_others_nor_nodes(tmp_path
     assert told == [
         "submitted to b with 1 task, asking for nothing",
         "another workload was evicted for it by reclaim, which lost 0.28 core-hours",
-        "started after 1s, on borrowed room, on a node",
+        "started after 1 s, on borrowed room, on a node",
         f"task mine-0 evicted from {A_NODE} by preempt for {ANOTHER}, losing 0.28 core-hours: it is taken from a node",
     ]
 

@@ -8,7 +8,8 @@ from typing import Any
 from tenure.explanation.explain import Story
 from tenure.history.reading.takers import TAKER_WAYS, Taker
 from tenure.history.reading.waits import StoryWait
-from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import time_span
 from tenure.model.values.resources import plain_amounts
 from tenure.report.tables import TableColumn, Terminal, table, wrap
 
@@ -18,7 +19,7 @@ BULLET = "  - "
 def wait_text(wait: StoryWait, last: int, told: Story, where: Terminal) -> str:
     """Say how long a workload waited, why, and what it would have taken; ``last`` is the end of the records."""
     until = "it still waits" if wait.until is None else f"until {format_time(wait.until)}"
-    waited = f"it waited {format_duration(wait.length(last))}, from {format_time(wait.since)}, {until}"
+    waited = f"it waited {time_span(wait.length(last))}, from {format_time(wait.since)}, {until}"
     lines = wrap(waited, where.width, cut=False)
     if told.state == "starts":
         at_once = "by what is recorded it would have started at once; constraints on nodes are not recorded"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import time_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _told(nominated: Nominated) -> str:
     whom = f"nominated by {', '.join(nominated.by)}"
     if nominated.runtime is None or nominated.expected is None:
         return whom
-    ran, expected = format_duration(nominated.runtime), format_duration(nominated.expected)
+    ran, expected = time_span(nominated.runtime), time_span(nominated.expected)
     return f"it has run for {ran} and was expected to run for {expected}; {whom}"
 
 

@@ -14,9 +14,9 @@ from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
 from tenure.explanation.safety import safety
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
-from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.duration import format_time
 from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
-from tenure.model.values.readable import weighted_hours
+from tenure.model.values.readable import time_span, weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
 from tenure.requeue.transactions import OF_QUEUES
@@ -313,7 +313,7 @@ def _likely_to_end(played: PlayThrough, workload: Workload) -> list[Reason]:
     text = (
         f"it is not said when it ends: of the last {found.known} finished runs of {whose}queue "
         f"{workload.queue or DEFAULT_QUEUE}, {found.longer} were "
-        f"longer than its own so far, and half of these took no longer than {format_duration(found.median)}; so it is "
+        f"longer than its own so far, and half of these took no longer than {time_span(found.median)}; so it is "
         f"estimated to end {end}"
     )
     return [Reason("LikelyToEnd", text, {"end": end, "longer": found.longer, "known": found.known, "user": found.user})]
@@ -346,7 +346,7 @@ def _future(pending: Pending, played: PlayThrough) -> int | None:
 
 
 def _waiting_headline(workload: Workload, now: int, placed: int) -> str:
-    waited = format_duration(max(0, now - workload.created_at))
+    waited = time_span(max(0, now - workload.created_at))
     queue = workload.queue or DEFAULT_QUEUE
     if placed:
         return f"{placed} of its {len(workload.tasks)} tasks run in queue {queue}; the others wait"

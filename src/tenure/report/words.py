@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from tenure.model.values.readable import seconds_span
 from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, MILLI_GPU
 
 NOTHING = "—"
@@ -16,7 +17,6 @@ SECOND: Final = 1_000_000
 HOUR: Final = 3600
 """Seconds."""
 
-_STEPS = (("d", 86_400), ("h", 3_600), ("min", 60))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _WHOLE = {CPU: "core", GPU: "GPU"}
 IN_BYTES: Final = frozenset({MEMORY, "ephemeral-storage"})
@@ -61,22 +61,8 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a duration with its two largest units: ``1 h 48 min``, ``12.5 s``, ``3 d 4 h``."""
-    if seconds is None:
-        return NOTHING
-    if seconds < 0:
-        return f"-{duration(-seconds)}"
-    if seconds < 60:  # noqa: PLR2004  seconds in a minute
-        return f"{seconds:.3g}{_NO_BREAK}s"
-    whole = round(seconds)
-    parts: list[str] = []
-    for unit, size in (*_STEPS, ("s", 1)):
-        count, whole = divmod(whole, size)
-        if count:
-            parts.append(f"{count:,}{_NO_BREAK}{unit}")
-        if parts and (len(parts) == 2 or not count):  # noqa: PLR2004  two units tell enough
-            break
-    return _NO_BREAK.join(parts)
+    """Write a duration with its two largest units: ``1 h 48 min``, ``12.5 s``, ``3 d 4 h``; no line breaks in it."""
+    return NOTHING if seconds is None else seconds_span(seconds).replace(" ", _NO_BREAK)
 
 
 def seconds(value: float | None) -> str:

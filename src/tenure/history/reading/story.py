@@ -8,7 +8,8 @@ from typing import Any
 
 from tenure.history.record import HistoryRecord
 from tenure.model.amounts import UNITS
-from tenure.model.values.duration import format_duration, format_time
+from tenure.model.values.duration import format_time
+from tenure.model.values.readable import time_span
 from tenure.model.values.resources import CPU, GPU, MEMORY, plain_amounts
 
 _NODES = 4
@@ -83,14 +84,14 @@ def _for(record: HistoryRecord) -> str:
 def _submitted(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     tasks = fields.get("tasks", 0)
     ask = ", ".join(f"{_amount(r, a)} {_unit(r)}" for r, a in fields.get("ask", {}).items())
-    expected = f", expected to run {format_duration(fields['expected'])}" if fields.get("expected") else ""
+    expected = f", expected to run {time_span(fields['expected'])}" if fields.get("expected") else ""
     return f"submitted to {record.queue} with {tasks} task{'s' * (tasks != 1)}, asking for {ask or 'nothing'}{expected}"
 
 
 def _started(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     room = "within its queue's guaranteed" if fields.get("entitled") else "on borrowed room"
     again = " again" if fields.get("again") else ""
-    return f"started{again} after {format_duration(record.value)}, {room}, on {_places(fields)}"
+    return f"started{again} after {time_span(record.value)}, {room}, on {_places(fields)}"
 
 
 def _placed(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
@@ -102,7 +103,7 @@ def _placed(_record: HistoryRecord, fields: Mapping[str, Any]) -> str:
 def _ended(record: HistoryRecord, fields: Mapping[str, Any]) -> str:
     if fields.get("state") == "dropped":
         return f"left without having started: {fields.get('reason')}"
-    return f"{fields.get('state', 'ended')} after {format_duration(record.value)}"
+    return f"{fields.get('state', 'ended')} after {time_span(record.value)}"
 
 
 def _evicted(record: HistoryRecord, fields: Mapping[str, Any]) -> str:

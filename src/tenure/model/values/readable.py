@@ -1,4 +1,4 @@
-"""Amounts and costs as people read them, with units: ``13.5 GPUs``, ``64 GiB of memory``, ``7.25 weighted hours``.
+"""Amounts, times and costs as people read them: ``13.5 GPUs``, ``64 GiB of memory``, ``7 h 36 min``.
 
 What these functions write is for sentences. `tenure.model.values.quantity` writes what can be read back.
 """
@@ -11,6 +11,8 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _KIBI = 1024
 _MILLI = 1000
 _HOUR = 3600
+_MICRO = 1_000_000
+_STEPS = (("d", 86_400), ("h", _HOUR), ("min", 60), ("s", 1))
 _FINE = 0.01
 """A number below this is written with two significant digits instead of two decimals."""
 
@@ -48,6 +50,28 @@ def bare_quantity(amount: int, resource: str, *, milli_gpu: bool = True) -> str:
     if resource == CPU or (resource == GPU and milli_gpu):
         return _decimal(amount, _MILLI)
     return f"{amount:,}"
+
+
+def time_span(micros: int) -> str:
+    """Write how long something took, in µs, with its two largest units: ``1 h 48 min``, ``12.5 s``, ``3 d 4 h``."""
+    return seconds_span(micros / _MICRO)
+
+
+def seconds_span(seconds: float) -> str:
+    """Write a number of seconds as `time_span` does."""
+    if seconds < 0:
+        return f"-{seconds_span(-seconds)}"
+    if seconds < 60:  # noqa: PLR2004  seconds in a minute
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    parts: list[str] = []
+    for unit, size in _STEPS:
+        count, whole = divmod(whole, size)
+        if count:
+            parts.append(f"{count:,} {unit}")
+        if parts and (len(parts) == 2 or not count):  # noqa: PLR2004  two units tell enough
+            break
+    return " ".join(parts)
 
 
 def weighted_hours(cost: float) -> str:
