@@ -24,7 +24,7 @@ def test_the_text_tells_all_that_is_in_the_plan():
     for part in (
         "At 2026-11-20T10:00:00Z: 2 evictions, 1 binding, 1 nomination; 2 workloads wait.",
         "default/old", " 4 reclaim: queue vision holds more than its fair share",
-        "node-0 (GPU 2-5)", "node-2 to node-3, wave 0", "no node has 8 GPUs free", "2026-11-20T12:00:00Z",
+        "node-0 (GPU 2-5)", "node-2 to node-3, wave 0", "NoRoom: no node has 8 GPUs free", "2026-11-20T12:00:00Z",
         "min-runtime", "2026-11-20T10:30:00Z", "armed", "2 cores", "expected-runtime: cooldown",
         "The moves cost 0.5 weighted hours; no plan can cost less than 0.5 weighted hours (exact). ",
         "No cheaper set makes room", "no moves make room", "evict-first",

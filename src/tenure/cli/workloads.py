@@ -52,7 +52,7 @@ def _rows(cluster: Cluster) -> list[dict[str, Any]]:
         running = counts[Phase.RUNNING] + counts[Phase.BOUND]
         waits = counts[Phase.PENDING] + counts[Phase.GATED]
         ran = None if state.started_at is None else max(0, cluster.now - state.started_at) // 1_000_000 * 1_000_000
-        why = "; ".join(r.message for r in why_pending(session, state, following)) if waits else ""
+        why = "; ".join(f"{r.code}: {r.message}" for r in why_pending(session, state, following)) if waits else ""
         rows.append(
             {
                 "workload": key,

@@ -196,7 +196,7 @@ def pending(plan: Plan) -> Rows:
             rows.append(
                 (
                     entry["workload"] if first else "",
-                    reason["message"] or reason["code"],
+                    ": ".join(part for part in (reason["code"], reason["message"]) if part),
                     (start or NOTHING) if first else "",
                 )
             )
