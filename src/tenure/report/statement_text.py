@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenure.history.reading.statement import Statement, StatementRow, Sums
 from tenure.model.amounts import UNITS
@@ -129,23 +129,27 @@ def statement_page(statement: Statement, prices: Mapping[str, float] | None = No
     figures = []
     for name, sums in (("used", statement.used), ("lost", statement.lost), ("idle", statement.idle)):
         share = percent(sums.get(resource, 0) / whole) if whole else ""
-        figures.append(Tile(f"{name}, {unit.name}", hours(sums, resource, unit), share))
-    figures += [Tile("evictions", f"{sum(r.evictions for r in statement.rows):,}"),
-                Tile("that paid", f"{sum(r.paid for r in statement.rows):,}")]  # fmt: skip
+        figures.append(Tile(f"{name.capitalize()}, {unit.name}", hours(sums, resource, unit), share))
+    evictions, paid = (sum(getattr(row, name) for row in statement.rows) for name in ("evictions", "paid"))
+    figures.append(Tile("Evictions", f"{evictions:,}", f"{paid:,} of them paid" if evictions else ""))
     heads = headings(statement, prices)
     rows = (_cells(line_of(row, statement, prices)) for row in statement.rows)
-    totals = html_table(_cells(["resource", *_TOTALS]), (_cells(line) for line in _totals(statement)))
-    budgets = html_table(_cells(list(BUDGET_HEADS)), (_cells(line) for line in budget_rows(statement.budgets)))
+    totals = html_table(_heads(["resource", *_TOTALS]), (_cells(line) for line in _totals(statement)))
+    budgets = html_table(_heads(BUDGET_HEADS), (_cells(line) for line in budget_rows(statement.budgets)))
     return page(
         "Statement",
         f"From {format_time(statement.since)} to {format_time(statement.until)}, by {HEADS[statement.by]}.",
         [
             tiles(figures),
             section("Sums", " ".join(f"{remark}." for remark in remarks(statement)), totals),
-            section(f"By {HEADS[statement.by]}", f"In {unit.name}.", html_table(_cells(heads), rows)),
+            section(f"By {HEADS[statement.by]}", f"Sums are in {unit.name}.", html_table(_heads(heads), rows)),
             *([section("Disruption budgets", BUDGETS, budgets)] if statement.budgets else ()),
         ],
     )
+
+
+def _heads(texts: Sequence[str]) -> list[Cell]:
+    return _cells([text[:1].upper() + text[1:] for text in texts])
 
 
 def _cells(texts: list[str]) -> list[Cell]:

@@ -153,7 +153,7 @@ def sweep_page(rows: Sequence[SweepRow]) -> str:
         ]
     headings, lines = _table(rows)
     cells = [[Cell(text, right=number) for text, (_, number) in zip(line, headings, strict=True)] for line in lines]
-    told = section("All figures", "Means over seeds", html_table([Cell(h, right=n) for h, n in headings], cells))
+    told = section("All figures", "Means over seeds.", html_table([Cell(h, right=n) for h, n in headings], cells))
     return page("Sweep", lead, [*parts, told], style=CURVE_STYLE)
 
 
