@@ -75,6 +75,11 @@ def test_parquet_says_which_extra(plain, tmp_path):
     assert done.returncode == 2
     assert "tenure[parquet]" in done.stderr
     assert not list(tmp_path.iterdir())
+    (tmp_path / "e.jsonl").touch()
+    done = run(plain / "tenure", "history", "export", "e.parquet", "--history", "e.jsonl", cwd=tmp_path)
+    told = "pyarrow is not installed, and this needs it; install it with: pip install 'tenure[parquet]'\n"
+    assert (done.returncode, done.stderr) == (2, told)
+    assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
 
 
 def test_install_needs_none(plain):

@@ -206,12 +206,9 @@ def _parquet_schema(pa: Any) -> Any:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  an extra
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ModuleNotFoundError:
-        what = "Parquet needs the package pyarrow; pip install 'tenure[parquet]', or name a file .jsonl"
-        raise InvalidInputError([InputProblem("history", 0, "", what)]) from None
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  an extra
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
+
     return pa, pq
 
 
