@@ -65,6 +65,11 @@ def case(request, tmp_path):
     return path.as_uri(), sections
 
 
+UNHINTED = """() => [...document.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .filter((one) => one.tabIndex !== 0 || !getComputedStyle(one).backgroundImage.includes("gradient")).length"""
+"""Tables that are wider than their section without a shadow that says so, or that the keyboard does not reach."""
+
+
 @pytest.mark.parametrize("width", [1200, 400])
 def test_a_page_renders_without_errors_requests_or_overflow(browser, case, width):
     """It is opened in the light, and then seen in the dark."""
@@ -85,9 +90,12 @@ def test_a_page_renders_without_errors_requests_or_overflow(browser, case, width
             assert box["x"] + box["width"] <= width, (name, scheme)
         overflow = view.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow <= 0, scheme
+        assert view.evaluate(UNHINTED) == 0, scheme
         background = view.evaluate("getComputedStyle(document.body).backgroundColor")
         brightness = sum(int(part) for part in background[4:-1].split(","))
         assert (brightness > 600) is (scheme == "light")
+    wide = view.locator(".scroll").evaluate_all("(all) => all.some((one) => one.scrollWidth > one.clientWidth + 1)")
+    assert wide or width > 400
     view.close()
     assert told == []
     assert [url for url in fetched if not url.startswith("data:")] == [address]
