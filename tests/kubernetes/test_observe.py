@@ -18,8 +18,9 @@ from tenure.model.cluster import Eviction
 from tenure.model.file.dump import dump_cluster
 from tenure.model.file.load import load_cluster
 from tenure.model.volumes import NodeDriver, VolumeAttachment
-from tenure.model.workload import Phase
+from tenure.model.workload import DO_NOT_DISRUPT, OPT_OUT, PREFER_NO_EVICTION, SAFE_TO_EVICT, Phase
 from tenure.playthrough import play
+from tenure.shields.opt_out import spared
 
 ENTRY = eviction_log.entry_of(
     Eviction(
@@ -640,6 +641,60 @@ def test_what_was_written_is_believed_before_a_watch_that_lags_shows_it():
     store.drop(("", "q"))
     store.put(version("3", spec="made anew"))
     assert spec() == "made anew"
+
+
+@pytest.mark.parametrize(
+    ("key", "asks", "denies"),
+    [
+        (OPT_OUT, "false", "true"),
+        (SAFE_TO_EVICT, "false", "true"),
+        (DO_NOT_DISRUPT, "2h", "1s"),
+        (PREFER_NO_EVICTION, "", "false"),
+    ],
+)
+def test_a_priority_class_asks_to_be_spared_for_its_pods_that_say_nothing_themselves(key, asks, denies):
+    """As in manifests: for those of a group that are of the class, and not where a pod says the contrary."""
+    group = {"labels": {"tenure.dev/pod-group": "g"}, "owner": ("Set", "s"), "node": "n"}
+    classes = [thing("calm", value=5, metadata={"annotations": {key: asks, "note": "x"}})]
+    classed = {**group, "priorityClassName": "calm"}
+    seen = observed(
+        node("n"),
+        pod("a", **classed),
+        pod("b", annotations={key: denies}, **classed),
+        pod("c", **group),
+        priorityclasses=classes,
+    )
+    session = session_of(seen.cluster)
+    (workload,) = session.workloads.values()
+    assert [(t.model.name, spared(session, t)) for t in workload.tasks] == [("a", True), ("b", False), ("c", False)]
+    assert not [t for t in by_name(seen)["g"].tasks if "note" in t.annotations]
+
+
+@pytest.mark.parametrize("by", ["its own field", "its class"])
+def test_nothing_is_evicted_for_a_group_of_which_one_pod_says_so(by):
+    """By a field of its own, or by that of its priority class."""
+    classes = [
+        thing("calm", value=5, preemptionPolicy="Never"),
+        thing("pushy", preemptionPolicy="PreemptLowerPriority"),
+    ]
+    group = {"labels": {"tenure.dev/pod-group": "g"}, "owner": ("Set", "s")}
+    said = {"preemptionPolicy": "Never"} if by == "its own field" else {"priorityClassName": "calm"}
+    pods = (
+        pod("a", **group, priorityClassName="pushy", preemptionPolicy="PreemptLowerPriority"),
+        pod("b", **group, **said),
+    )
+    seen = by_name(observed(*pods, pod("c", priorityClassName="pushy"), priorityclasses=classes))
+    assert {name: w.preemption_policy for name, w in seen.items()} == {"g": "Never", "c": None}
+
+
+@pytest.mark.parametrize("said", [True, None])
+def test_a_group_that_may_be_preempted_says_so_for_its_class_as_well(said):
+    """The word of the group makes its own pods evictable."""
+    groups = [thing("g", namespace="default", spec={} if said is None else {"allowPreemption": said})]
+    classes = [thing("calm", value=5, metadata={"annotations": {OPT_OUT: "false"}})]
+    waits = pod("a", labels={"tenure.dev/pod-group": "g"}, priorityClassName="calm")
+    seen = by_name(observed(waits, podgroups=groups, priorityclasses=classes))["g"]
+    assert seen.asks_to_be_spared == (said is None)
 
 
 @pytest.mark.parametrize("left", [8, 4, 0])

@@ -550,6 +550,31 @@ def test_a_priority_class_holds_for_the_pods_of_a_job(add):
     assert [t.annotations for t in workload.tasks] == [{OPT_OUT: "false"}] * 2
 
 
+def test_one_role_for_which_nothing_is_evicted_is_enough(add):
+    """As on a cluster, where one pod of a workload says it for all, whatever the others say."""
+    roles = "".join(
+        f"{name}: {{template: {{spec: {{containers: [{{}}], preemptionPolicy: {policy}}}}}}}, "
+        for name, policy in (("Master", "PreemptLowerPriority"), ("Worker", "Never"))
+    )
+    (workload,) = add(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: t}\n"
+        f"spec: {{pytorchReplicaSpecs: {{{roles}}}}}"
+    )
+    assert workload.preemption_policy == "Never"
+
+
+def test_what_one_pod_of_a_group_is_annotated_with_holds_for_it_alone(add):
+    """What all of them say is said of the group, as on a cluster."""
+    label = "labels: {tenure.dev/pod-group: g}"
+    own = f"name: p0, {label}, annotations: {{{OPT_OUT}: 'false', note: x}}"
+    text = f"{pod('containers: [{}]', own)}\n---\n" + pod(
+        "containers: [{}]", f"name: p1, {label}, annotations: {{note: x}}"
+    )
+    (workload,) = add(text)
+    assert workload.annotations == {"note": "x"}
+    assert [OPT_OUT in task.annotations for task in workload.tasks] == [True, False]
+
+
 def test_the_global_default_holds_for_pods_that_name_no_class(add):
     (workload,) = add(f"{CLASS}globalDefault: true\n---\n{pod('containers: [{}]')}")
     assert workload.priority == 700

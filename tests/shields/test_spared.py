@@ -145,7 +145,23 @@ def test_for_whoever_never_preempts_nothing_is_evicted(cause):
     """Its policy says so, and it says it as its reason."""
     played = play(contended(cause, {}, preemption_policy="Never"))
     assert not [s for s in played.steps if s.action == "evict"]
-    assert "NeverPreempts" in codes(played)["j"] or cause == "requeue"
+    assert "NeverPreempts" in codes(played)["j"]
+
+
+@pytest.mark.parametrize("cause", ["consolidate", "reschedule"])
+def test_for_whoever_never_preempts_nothing_is_moved(cause):
+    """A move is an eviction, whichever cause makes it."""
+    work = [
+        workload("a", of=spec(cpu=4), on="n", running=600),
+        workload("b", of=spec(cpu=2), on="m", running=600),
+        workload("j", of=spec(cpu=8), age=600),
+    ]
+    found = cluster([node("n", cpu=8), node("m", cpu=6)], work, actions=("allocate", cause))
+    assert [s.workload for s in play(found).steps if s.action == "evict"] == ["default/a"]
+    never = replace(found, workloads=(*found.workloads[:2], replace(found.workloads[2], preemption_policy="Never")))
+    played = play(never)
+    assert not played.steps
+    assert "NeverPreempts" in codes(played)["j"]
 
 
 POD = """

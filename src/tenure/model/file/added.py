@@ -37,7 +37,7 @@ from tenure.model.storage import mounting, resolver_of
 from tenure.model.values.problems import InputProblem, InvalidInputError, shorten
 from tenure.model.values.report import BAD, ProblemReport, Trail, trail_of, unroll
 from tenure.model.volumes import VolumeClaim
-from tenure.model.workload import ContenderPolicy, Phase, Task, Workload
+from tenure.model.workload import NEVER, ContenderPolicy, Phase, Task, Workload
 
 MOST_ADDED = 100_000
 """Workloads that one file may add in thought: fewer than a cluster holds, for they come on top of these."""
@@ -449,7 +449,7 @@ class _OwnedWorkload:
         given = min((role.given for role in self.roles), key=lambda one: one.value)
         base = Workload(
             name=self.name, namespace=namespace, queue=queue, priority=given.value, created_at=now,
-            preemption_policy=next((r.given.preemption_policy for r in self.roles if r.given.preemption_policy), None),
+            preemption_policy=_policy(role.given.preemption_policy for role in self.roles),
             owner_kind=self.kind.kind, topology=self.shape.topology,
             labels=labels, annotations=self.metadata.values.get("annotations", {}),
         )  # fmt: skip
@@ -517,13 +517,18 @@ def _workload(pods: list[_Pod]) -> Workload:
         namespace=first.namespace,
         queue=first.queue,
         priority=max(pod.priority for pod in pods),
-        preemption_policy="Never" if any(pod.preemption_policy == "Never" for pod in pods) else None,
+        preemption_policy=_policy(pod.preemption_policy for pod in pods),
         min_member=max(minima) if minima else None,
         tasks=tuple(pod.task for pod in pods),
         created_at=first.reader.now,
         labels=first.labels,
-        annotations=first.annotations,
+        annotations={k: v for k, v in first.annotations.items() if all(p.annotations.get(k) == v for p in pods)},
     )
+
+
+def _policy(stated: Iterable[ContenderPolicy | None]) -> ContenderPolicy | None:
+    """Give the policy of a workload: nothing is evicted for it where one of its pods says so."""
+    return "Never" if any(policy == NEVER for policy in stated) else None
 
 
 def _check(cluster: Cluster, added: list[_Added]) -> None:

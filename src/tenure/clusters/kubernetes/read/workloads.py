@@ -20,7 +20,7 @@ from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.manifests.workload_kind import OwnerShape
 from tenure.model.selectors import Topology
 from tenure.model.values.resources import GPU
-from tenure.model.workload import NEVER, Checkpoint, Phase, SubGroup, Task, TaskSpec, Workload
+from tenure.model.workload import NEVER, SAFE_TO_EVICT, SPARING, Checkpoint, Phase, SubGroup, Task, TaskSpec, Workload
 
 HELD = "tenure-held"
 """Scheduler of pods that are Tenure's and must not be touched: they hold room and belong to no queue."""
@@ -40,8 +40,6 @@ _PREEMPTIBLE = {
     keys.PREEMPTIBLE: {"true": True, "false": False},
     keys.KAI_PREEMPTIBILITY: {"preemptible": True, "non-preemptible": False},
 }
-_ALLOW = "yunikorn.apache.org/allow-preemption"
-_SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SYSTEM_PRIORITY = 2_000_000_000
 """From here on priorities are those of ``system-cluster-critical`` and ``system-node-critical``."""
 
@@ -115,8 +113,8 @@ def make(
     if about.goes_whole and values.get("min_member") is not None:
         values["min_member"] = max(values["min_member"], sum(t.phase in ACTIVE for t in tasks))
     values = {**_topology_of(pods, problems), **values}
-    if any(_says_no(classes.get(p.priority_class)) for p in pods):
-        values.setdefault("allow_preemption", False)
+    if not values.get("allow_preemption"):
+        tasks = tuple(_as_classed(t, classes.get(p.priority_class)) for t, p in zip(tasks, pods, strict=True))
     if any(p.evicts_never or _evicts_never(classes.get(p.priority_class)) for p in pods):
         values["preemption_policy"] = NEVER
     made = Workload(
@@ -347,7 +345,7 @@ def _foreign(namespace: str, name: str, uid: str, tasks: tuple[Task, ...], sched
 def _of_others(values: Mapping[str, Any], pods: Sequence[PodRecord]) -> dict[str, Any]:
     """Give what is different for pods of another scheduler: no queue, and no priority but the system's spares them."""
     said = values["preemptible"]
-    spared = values["priority"] >= SYSTEM_PRIORITY or any(p.annotations.get(_SAFE) == "false" for p in pods)
+    spared = values["priority"] >= SYSTEM_PRIORITY or any(p.annotations.get(SAFE_TO_EVICT) == "false" for p in pods)
     return {"queue": DEFAULT_QUEUE, "preemptible": not spared if said is None else said}
 
 
@@ -454,8 +452,11 @@ def _evicts_never(priority_class: Any) -> bool:
     return priority_class is not None and priority_class.preemption_policy == NEVER
 
 
-def _says_no(priority_class: Any) -> bool:
-    return priority_class is not None and (priority_class.metadata.annotations or {}).get(_ALLOW) == "false"
+def _as_classed(task: Task, priority_class: Any) -> Task:
+    """Give a task with what its priority class asks to be spared, where its pod does not say it itself."""
+    said = None if priority_class is None else priority_class.metadata.annotations
+    asked = {k: v for k, v in said.items() if k in SPARING} if said else {}
+    return replace(task, annotations={**asked, **(task.annotations or {})}) if asked else task
 
 
 def _checkpoint(
