@@ -65,10 +65,13 @@ def opened(last_line, checkout):
 
 
 def test_it_runs_in_a_clean_checkout_and_writes_the_pages_that_it_names(told, checkout):
-    """It ends with what one has seen."""
-    pages = [checkout / name for name in re.findall(r"[\w/.-]+\.html", told)]
-    assert pages
+    """They are of a quota what-if, of a move, and of evictions off and on; it ends with a sentence of what one saw."""
+    pages = {checkout / name for name in re.findall(r"[\w/.-]+\.html", told)}
+    assert {page.stem for page in pages} == {
+        "plan", "quota", "moves", "evictions-off", "evictions-on", "evictions-pay"
+    }  # fmt: skip
     assert all(page.read_text().rstrip().endswith("</html>") for page in pages)
+    assert re.search(r"\nWhat you saw: \d+ evictions made the mean wait \d+% shorter, at the price of .*\.\n", told)
 
 
 def lives(history, folder):

@@ -109,6 +109,7 @@ def test_only_the_named_actions_are_played(plan):
     [
         (["--actions", "alocate"], "did you mean allocate"),
         (["--actions", ","], "name at least one action"),
+        (["--actions", "allocate,allocate"], "allocate is there twice"),
         (["--every", "5"], "--every"),
         (["--cycles", "0"], "--cycles"),
         (["--format", "yaml"], "--format"),

@@ -471,6 +471,15 @@ def test_workloads_and_manifests_may_stand_in_one_file(add):
         ),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}", 4, "spec.template", "is missing"),
         (
+            (
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"
+                "spec: {parallelism: 300001, template: {spec: {containers: [{}]}}}"
+            ),
+            4,
+            "spec",
+            "makes more than 300,000 tasks of this file",
+        ),
+        (
             "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: all, template: {}}",
             4,
             "spec.parallelism",
