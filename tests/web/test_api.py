@@ -127,6 +127,7 @@ def test_waves_have_the_numbers_of_the_command_and_max_is_called_so(client):
         page = wide.get("/moves", params={"drain": "gpu-2"}).text
     assert "<h3>Wave 0</h3>" in page
     assert "<h3>Wave 1</h3>" not in page
+    assert page.index("<h2>To empty gpu-2") < page.index("<h2>Room for"), "what was asked for comes first"
     assert re.search(r"<span>cost</span><b>[\d.]+ weighted hours?</b>", page), "the unit of the sentence beside it"
     assert '<option value="max">max</option>' in client.get("/whatif").text
     assert "</svg>max</li>" in client.get("/queues").text

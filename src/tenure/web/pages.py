@@ -186,7 +186,8 @@ def moves(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Conte
     if found is None:
         return None
     shown, left = [], _MOVES
-    for move in found["moves"][:_MOVES]:
+    asked_first = sorted(found["moves"], key=lambda move: drain is not None and move["trigger"] != "drain")
+    for move in asked_first[:_MOVES]:
         waves = drawn_waves(move, left)
         left -= sum(len(wave["moves"]) for wave in waves)
         shown.append({"sentence": move_sentence(move), "aim": move_aim(move), "move": move, "waves": waves})
