@@ -437,6 +437,25 @@ def test_unless_set_patience_ends_after_a_day_for_what_is_guaranteed(waited, goe
     assert bool(evicted(contended((240 * HOUR + waited, {}), waited=waited, worth=rule))[0]) is goes
 
 
+def test_of_several_that_are_requeued_together_it_is_said_when_all_of_them_pay():
+    """Each of two that ran for one and two hours, and for a second more, pays sooner by itself, and helps nobody."""
+    ran = (HOUR, 2 * HOUR)
+    victims = [workload(f"v{n}", of=GPU, on=["n"], age=r, running=r, expected_runtime=1) for n, r in enumerate(ran)]
+    waits = workload("waits", of=spec(cpu=0, gpu=2), age=600, priority=50)
+    worth = WorthSettings(patience={"requeue": PatienceRule(factor=1, ahead=0)})
+    given = replace(
+        cluster([node("n", gpu=2)], [*victims, waits]),
+        settings=Settings(actions=("allocate", "requeue"), worth=worth),
+    )
+    found, plan = evicted(given)
+    (reason,) = [r for r in plan.obstacles["default/waits"] if r.code == "NotWorthYet"]
+    pays_at = NOW - 600 * SECOND + (3 * HOUR - 1200) * SECOND // 2  # two GPUs are worth what both had lost by then
+    assert (found, reason.numbers["pays"]) == ([], format_time(pays_at))
+    assert sorted(reason.numbers["workloads"]) == ["default/v0", "default/v1"]
+    assert evicted(replace(given, now=pays_at - SECOND))[0] == []
+    assert sorted(evicted(replace(given, now=pays_at))[0]) == ["default/v0", "default/v1"]
+
+
 @pytest.mark.parametrize(("at_most", "goes"), [(None, False), (24 * HOUR * SECOND, True)])
 def test_unless_set_patience_with_requeue_has_no_end(at_most, goes):
     """The candidate ran for ten days before it was overdue, and has been so for one: nothing is owed to who waits."""

@@ -85,7 +85,21 @@ class RequeueAttempts:
             self.commits.place(played)
         return isinstance(played, AcceptedSet)
 
-    def allowed(self, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]) -> bool:
+    def allowed(
+        self, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece], *, part: bool = False
+    ) -> bool:
+        """Whether rules, shields and patience let a contender take these pieces; why not is kept.
+
+        ``part``: it would take others as well, see `PutOffContenders.is_worth_it`.
+        """
+        if self.open_to(contender, candidate, pieces) and self.put_off.is_worth_it(contender, pieces, part=part):
+            return True
+        self._asked += 1
+        if self._asked % ASKED == 0:
+            self.state.budget.spend()
+        return False
+
+    def open_to(self, contender: WorkloadState, candidate: RequeueCandidate, pieces: Sequence[Piece]) -> bool:
         """Whether rules and shields let a contender take these pieces; why not is kept."""
         rules = RequeueRules(self.session, self.shares, contender)
         victim = candidate.workload
@@ -98,12 +112,7 @@ class RequeueAttempts:
             refusal = asked_to_stay(self.session, victim)
         if refusal is not None:
             self._refusals.setdefault((contender.key, victim.key), refusal)
-        elif self.put_off.is_worth_it(contender, pieces):
-            return True
-        self._asked += 1
-        if self._asked % ASKED == 0:
-            self.state.budget.spend()
-        return False
+        return refusal is None
 
     def spend(self, position: SearchPosition) -> bool:
         """Take a step; False, and ``position`` noted as what comes next, if there is none left."""

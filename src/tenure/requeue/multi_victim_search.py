@@ -12,7 +12,7 @@ from tenure.requeue.pending_index import ContenderClass
 from tenure.requeue.prefilter import CandidatePrefilter
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.outcome import AcceptedSet
-from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.pieces import Piece, needed_of
 
 Gives = tuple[list[Piece], list[Piece]]
 """What a candidate gives gently, and at most."""
@@ -44,6 +44,7 @@ class MultiVictimSearch:
         need = self.prefilter.need(cls.alike.shape)
         chosen, gives = self._choose(contender, candidates)
         if not need.met([p for _, whole in gives for p in whole]):
+            self._put_off(contender, candidates, chosen, need)
             return
         attempts = [(2 * size + which, size, which) for size in range(2, len(chosen) + 1) for which in (0, 1)]
         for number, size, which in attempts:
@@ -58,6 +59,31 @@ class MultiVictimSearch:
                 self.attempts.commit(cls, contender, chosen[:size], self._reprieved(contender, chosen[:size], paying))
                 return
             if self.attempts.cut is not None:
+                return
+        self._put_off(contender, candidates, chosen, need)
+
+    def _put_off(
+        self,
+        contender: WorkloadState,
+        candidates: Sequence[RequeueCandidate],
+        chosen: Sequence[RequeueCandidate],
+        need: RoomDemand,
+    ) -> None:
+        """Where that is read, note when a set pays of which some are too dear as yet; those ``chosen`` are not."""
+        attempts = self.attempts
+        pieces: list[Piece] = []
+        giving = 0
+        for candidate in candidates if attempts.state.detailed else ():
+            options = [] if candidate.done else attempts.options(candidate)
+            open_to = [o for o in options if attempts.open_to(contender, candidate, o)]
+            if open_to:
+                pieces += open_to[-1]
+                giving += 1
+            if need.met(pieces):
+                if not {p.workload for p in pieces} <= {c.workload for c in chosen}:
+                    attempts.put_off.is_worth_it(contender, needed_of(pieces, need.met))
+                return
+            if giving == self.most:
                 return
 
     def _choose(
@@ -76,7 +102,9 @@ class MultiVictimSearch:
         return chosen, found
 
     def _gives(self, contender: WorkloadState, candidate: RequeueCandidate) -> Gives | None:
-        options = [o for o in self.attempts.options(candidate) if self.attempts.allowed(contender, candidate, o)]
+        options = [
+            o for o in self.attempts.options(candidate) if self.attempts.allowed(contender, candidate, o, part=True)
+        ]
         return (gently(options), options[-1]) if options else None
 
     def _paying(

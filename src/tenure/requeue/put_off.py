@@ -23,14 +23,19 @@ class PutOffContenders:
         self._eligible = {n.workload: n.since for n in outcome.nominations if n.since is not None}
         self._pays: dict[str, tuple[int, Reason]] = {}
 
-    def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
-        """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted."""
+    def is_worth_it(self, contender: WorkloadState, pieces: Sequence[Piece], *, part: bool = False) -> bool:
+        """Whether what a contender has waited is worth what these pieces cost; where it is not, when is noted.
+
+        What a ``part`` of a set costs is no reason: once that pays, the set need not.
+        """
         state, since = self.state, waits_since(contender)
         possible = max((self._eligible.get(p.workload.key, 0) for p in pieces), default=0)
         not_yet = state.plugins.patience.not_yet(state.session, "requeue", contender, pieces, since, possible=possible)
         if not_yet is None:
             return True
         state.wake_at(not_yet.again)
+        if part:
+            return False
         known = self._pays.get(contender.key)
         if known is None or not_yet.pays_at < known[0]:
             self._pays[contender.key] = not_yet.pays_at, not_yet.reason("requeue", pieces)
