@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,8 @@ from tenure.model.values.duration import format_time
 from tenure.model.workload import Checkpoint
 from tenure.shields.patience import Patience
 from tenure.shields.price import price_of_all
+from tenure.simulator.run import Simulation, SimulationSetup
+from tenure.simulator.traces.records import Trace
 from tenure.victims.search.victim_search import VictimSearch
 
 HOUR = 3600
@@ -179,6 +182,80 @@ def test_it_is_looked_at_again_when_the_victim_saves_its_work():
     found, plan = evicted(given)
     assert (found, plan.wake) == ([], NOW + 300 * SECOND)
     assert evicted(replace(given, now=plan.wake))[0] == ["default/v0"]
+
+
+FREED = {
+    "saved": (((1500, {"checkpoint": Checkpoint(interval=1800 * SECOND)}), (9000, {})), {}, {}),
+    "forgotten": (
+        ((300, {"evictions": 2, "last_evicted_at": NOW - (24 * HOUR - 300) * SECOND}), (9000, {})),
+        {"repeat_factor": 1.0},
+        {},
+    ),
+    "shielded": (((100, {}), (9000, {})), {}, {"reclaim_min_runtime": 400 * SECOND}),
+}
+"""Victims of which the first is cheap enough in five minutes, by what it becomes so; and settings."""
+
+
+@pytest.mark.parametrize("why", FREED)
+def test_a_simulation_looks_again_when_a_victim_becomes_cheaper_or_may_be_taken(why):
+    """It reads no reasons, and does not search where nothing can pay: it evicts when stepping through time does."""
+    victims, worth, settings = FREED[why]
+    given = contended(*victims, waited=0, **patient(**worth), **settings)
+    at, gone = first_evicted(given)
+    assert (at, gone) == (NOW + 300 * SECOND, ["default/v0"])
+    assert evicted(replace(given, now=at - SECOND))[0] == []
+    assert evicted(replace(given, now=at))[0] == gone
+
+
+def first_evicted(given):
+    """Simulate what is there until something is evicted: when that is (µs since the epoch), and what."""
+    simulation, found = Simulation(SimulationSetup(given), Trace("test", ())), []
+
+    def heard(plan):
+        gone = sorted(s.workload for s in plan.steps if s.action == "evict")
+        if gone:
+            found.append((plan.now, gone))
+
+    simulation.heard = heard
+    simulation.run()
+    return found[0] if found else (None, [])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_eviction_pays_before_a_simulation_makes_it(seed):
+    """Drawn: what victims have run, save and were evicted before, and who waits; looked at as it stands in between."""
+    rng = random.Random(seed)
+    given, rule = drawn(rng), {"factor": rng.choice([0.25, 1]), "at_most": rng.choice([4, 20]) * HOUR}
+    settings = patient(repeat_factor=rng.choice([0, 1.0]), max_evictions=rng.choice([2, 32]), **rule)
+    minimum = {"reclaim_min_runtime": rng.choice([0, 30, 180]) * 60 * SECOND,
+               "min_runtime": MinRuntimeSettings(mode=rng.choice(["shield", "price"]))}  # fmt: skip
+    given = replace(given, settings=Settings(actions=("allocate", "reclaim"), **settings, **minimum))
+    at, _ = first_evicted(given)
+    until = NOW + 30 * HOUR * SECOND if at is None else at
+    for _ in range(6):
+        now = rng.randrange(NOW, until) if until > NOW else NOW
+        assert now == at or evicted(replace(given, now=now))[0] == []
+
+
+def drawn(rng):
+    """Draw one to four nodes of one or two GPUs, held by workloads of one GPU, and one or two that wait for some."""
+    nodes = [node(f"n{number}", gpu=rng.choice([1, 2])) for number in range(rng.randint(1, 4))]
+    there = []
+    for number, name in enumerate(n.name for n in nodes for _ in range(n.allocatable["nvidia.com/gpu"])):
+        ran, fields = rng.randint(0, 300) * 60, {}
+        if rng.random() < 0.5:
+            restart = rng.choice([0, 60, 600]) * SECOND
+            fields["checkpoint"] = Checkpoint(interval=rng.choice([10, 30, 45]) * 60 * SECOND, restart_overhead=restart)
+        if rng.random() < 0.3:
+            ago = ran + rng.randint(0, 20) * HOUR
+            fields |= {"evictions": rng.randint(1, 3), "last_evicted_at": NOW - ago * SECOND}
+        there.append(workload(f"v{number}", of=GPU, on=[name], age=ran + 48 * HOUR, running=ran, queue="busy"))
+        there[-1] = replace(there[-1], **fields)
+    waits = [
+        workload(f"w{number}", of=GPU, tasks=rng.randint(1, 2), age=rng.randint(0, 100) * 60, queue="due")
+        for number in range(rng.randint(1, 2))
+    ]
+    return cluster(nodes, [*there, *waits], [queue("busy"), queue("due", guaranteed={"gpu": rng.choice([0, 1, 4])})])
 
 
 def test_the_rule_of_the_queue_comes_first():

@@ -68,7 +68,7 @@ class NotYet(NamedTuple):
 
     ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
     epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
-    saved then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
+    cheaper then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
     would start without them, where that was asked for and is known, and ``needed``: what its waiting has to be worth,
     given that. ``surplus``: the share that counts of its waiting, for what its queue would have beyond its guaranteed.
     ``ever``: they pay some day if nothing is saved; else ``pays_at`` is far ahead.
@@ -146,7 +146,8 @@ class Patience:
         not_yet = self.too_dear(session, cause, contender, price, since, possible, falls)
         if not_yet is None:
             return None
-        return not_yet._replace(again=min([not_yet.again, *_next_saves(session, [p.workload for p in chosen])]))
+        cheaper = (cheaper_at(session, piece.workload) for piece in chosen)
+        return not_yet._replace(again=min([not_yet.again, *(at for at in cheaper if at is not None)]))
 
     def too_dear(
         self,
@@ -290,11 +291,14 @@ def waiting_weight(session: Session, contender: WorkloadState) -> float:
     return next(weights, 1.0)
 
 
-def _next_saves(session: Session, workloads: Iterable[WorkloadState]) -> list[int]:
-    """When some workloads save their work next, where that is known: then they are cheaper."""
-    found = []
-    for workload in dict.fromkeys(workloads):
-        interval = interval_of(session, workload)
-        if interval and (following := saved_at(session, workload) + interval) > session.now:
-            found.append(following)
-    return found
+def cheaper_at(session: Session, workload: WorkloadState) -> int | None:
+    """When the price of a workload falls at one instant, in µs since the epoch; None if that is not known.
+
+    It does when its work is saved next, and when it is forgotten how often it was evicted.
+    """
+    worth, now = session.settings.worth, session.now
+    interval = interval_of(session, workload)
+    found = [saved_at(session, workload) + interval] if interval else []
+    if worth.repeat_factor and workload.evictions and workload.last_evicted_at is not None:
+        found.append(workload.last_evicted_at + worth.forgotten_after)
+    return min((at for at in found if at > now), default=None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from copy import copy
 from math import inf
 
 import numpy as np
@@ -50,6 +51,17 @@ class PriceBound:
         prices: list[float] = np.unique(self._prices).tolist()
         first = bisect_left(prices, x=True, key=too_dear)
         return least if first == len(prices) else max(least, min(prices[first], self.least(prices[first])))
+
+    def falls(self, cheaper_at: Ints, until: int) -> list[int]:
+        """Give the times before ``until`` at which something that costs anything becomes cheaper, in order."""
+        found: list[int] = np.unique(cheaper_at[(self._prices > 0) & (cheaper_at < until)]).tolist()
+        return found
+
+    def without(self, free: Bools) -> PriceBound:
+        """Give the same bound where some pieces cost nothing."""
+        found = copy(self)
+        found._prices = np.where(free, 0.0, self._prices)  # noqa: SLF001  of its own class
+        return found
 
     def _for_class(self, number: int, taken: Bools) -> float:
         """Give the least price of room for all tasks of a class."""

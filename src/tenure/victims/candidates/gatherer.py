@@ -12,7 +12,7 @@ import numpy as np
 
 from tenure.engine.memo import Memo
 from tenure.engine.refusal import Refusal
-from tenure.engine.room.nodes import NodeTable
+from tenure.engine.room.nodes import Ints, NodeTable
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.settings import Cause
@@ -105,6 +105,11 @@ class VictimCandidates:
         found = [leaf_candidates.priced(nodes.rows) for leaf_candidates in self.candidate_leaves]
         found = found or [LeafCandidates(0, 0, ()).priced(nodes.rows)]
         return PricedPieces(*(np.concatenate(of_all, axis=-1) for of_all in zip(*found, strict=True)))
+
+    def times(self, of: Callable[[WorkloadState], int]) -> Ints:
+        """Give a time of each piece's workload, in the order of `priced`."""
+        pieces = (p for candidates in self.candidate_leaves for p in candidates.all())
+        return np.array([of(p.workload) for p in pieces for _ in p.frees], np.int64)
 
 
 def in_order(leaves: Iterable[tuple[int, Iterable[Piece]]]) -> Iterator[Piece]:

@@ -14,10 +14,12 @@ from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.settings import Cause
+from tenure.model.values.duration import LAST_TIME
 from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
 from tenure.shields.longest_wait import LongestWait
-from tenure.shields.patience import falls_of, waits_since
+from tenure.shields.patience import cheaper_at, falls_of, waits_since
+from tenure.victims.bounds.first_payable import first_payable
 from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
@@ -185,14 +187,25 @@ class PreemptionPass:
             return False
         leaves = None if self.cause != "reclaim" else self.searches.bounds.open_to(contender).leaves
         candidates = self.searches.gatherer.gather(rules, leaves)
-        waited = session.now - waits_since(contender)
+        waited, since = session.now - waits_since(contender), self.longest_wait.since(contender)
         bound = PriceBound(RoomDemand(session, contender.step), candidates, waited)
-        too_dear = partial(patience.too_dear, session, self.cause, contender, since=self.longest_wait.since(contender))
+        too_dear = partial(patience.too_dear, session, self.cause, contender, since=since)
         least = bound.least_if_paid(lambda price: too_dear(price) is not None)
-        not_yet = None if least == inf else too_dear(least, falls=falls_of(session, candidates.all(), waited))
-        if not_yet is not None:
-            self.unhelped.put_off(contender, not_yet.again)
-        return not_yet is not None
+        if least == inf:
+            return False
+        too_dear = partial(too_dear, falls=falls_of(session, candidates.all(), waited))
+        not_yet = too_dear(least)
+        if not_yet is None:
+            return False
+
+        def pays_at(price: float) -> int:
+            dear = too_dear(price)
+            return session.now if dear is None else dear.pays_at
+
+        cheaper = candidates.times(lambda w: cheaper_at(session, w) or LAST_TIME)
+        self.unhelped.put_off(contender, first_payable(bound, cheaper, pays_at, not_yet.again))
+        self.unhelped.wake_after(candidates)
+        return True
 
     def _give_up(self, rules: CauseRules, search: VictimSearch) -> None:
         """Remember that a search found nothing, and say why where the reasons are read.

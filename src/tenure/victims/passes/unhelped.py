@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -77,8 +78,12 @@ class UnhelpedKinds:
         if detailed:
             self.explain(contender)
         else:
-            for until in {r.until for _, r in (*candidates.refused, *found.refusals)}:
-                self.state.wake_at(until)
+            self.wake_after(candidates, found.refusals)
+
+    def wake_after(self, candidates: VictimCandidates, refusals: Iterable[tuple[str, Refusal]] = ()) -> None:
+        """Note that others may be taken once what shields them is over."""
+        for until in {r.until for _, r in (*candidates.refused, *refusals)}:
+            self.state.wake_at(until)
 
     def put_off(self, contender: WorkloadState, until: int | None) -> None:
         """Note that evictions do not pay yet for a contender, and for none of its kind that waits no longer."""
