@@ -114,7 +114,7 @@ class Scheduler:
         if self.shadow.known:
             self.shadow.forget(context)
         if session.outcomes:
-            plan.losing = [(found.cause, message(session, found)) for found in losing_in(session)]
+            plan.losing = [(found.cause, message(session.settings, found)) for found in losing_in(session)]
             plan.warnings += [text for _, text in plan.losing]
         if context.detailed:
             unsaved = unsaved_in(session)

@@ -5,10 +5,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.builders import node, spec, workload
+from tests.builders import NOW, SECOND, node, spec, workload
 from tests.web.consoles import shown, small
 
+from tenure.model.cluster import EvictionOutcome
 from tenure.model.file.dump import dump_cluster
+from tenure.web.access.viewer import EVERYTHING
+from tenure.web.console import Console
+from tenure.web.sources.still import StillSource
+from tenure.web.views.look import Looked
+from tenure.web.views.overview import alerts
 
 PATHS = ("overview", "queues", "workloads", "nodes", "evictions", "series")
 
@@ -40,6 +46,25 @@ def test_the_overview_counts_what_runs_waits_and_was_evicted(client):
     assert found["waits"][0]["workload"] == "team-b/longest"
     assert found["evictions"]["day"] == 2
     assert {one["cause"] for one in found["evictions"]["sums"]} == {"preempt", "reclaim"}
+
+
+def test_the_overview_says_where_evictions_do_not_pay():
+    """A cause that lost more than was gained, once that is known; and a shield before what does not save its work."""
+    made = small()
+    lost = EvictionOutcome(at=NOW - 60 * SECOND, cause="reclaim", lost=7200, gained=3600)
+    settings = replace(made.settings, reclaim_min_runtime=1800 * SECOND)
+    console = Console(StillSource(replace(made, outcomes=(lost,), settings=settings), "a file"))
+    try:
+        told, before = (
+            [alert["message"] for alert in alerts(Looked(console, console.picture(at), EVERYTHING, at))]
+            for at in (None, lost.at - 1)
+        )
+    finally:
+        console.close()
+    loses = "evictions by reclaim lost 2 weighted hours and gained 1 weighted hour in the last 1d"
+    assert told[0] == loses
+    assert told[1].startswith("research: a minimum runtime shields workloads whose checkpoints are not known")
+    assert loses not in before
 
 
 def test_queues_stand_below_their_parents_with_what_they_are_due(client):

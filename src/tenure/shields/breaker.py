@@ -15,8 +15,8 @@ from tenure.engine.memo import Memo
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
-from tenure.model.cluster import EvictionOutcome
-from tenure.model.settings import PATIENT_CAUSES, Cause, PatientCause
+from tenure.model.cluster import Cluster, EvictionOutcome
+from tenure.model.settings import PATIENT_CAUSES, Cause, PatientCause, Settings
 from tenure.model.values.duration import format_duration, format_time
 from tenure.model.values.readable import weighted_hours
 
@@ -118,14 +118,14 @@ class Breaker:
         return self._paused(session).get(cause) if session.settings.worth.breaker.enabled else None
 
 
-def losing_in(session: Session) -> tuple[LosingCause, ...]:
+def losing_in(session: Session | Cluster) -> tuple[LosingCause, ...]:
     """Give the causes that lose more than is gained, whether they pause for it or not."""
     return losing_causes(session.outcomes, session.settings.worth.breaker.window, session.now)
 
 
-def message(session: Session, losing: LosingCause) -> str:
+def message(settings: Settings, losing: LosingCause) -> str:
     """Say what a cause lost and gained, and what comes of it."""
-    return told(losing) if session.settings.worth.breaker.enabled else losing.balance
+    return told(losing) if settings.worth.breaker.enabled else losing.balance
 
 
 def brings_guaranteed(session: Session, contender: WorkloadState) -> bool:

@@ -216,7 +216,8 @@ def rewound(cluster: Cluster, at: int) -> Cluster:
     """Give a cluster at an earlier moment, as far as it knows: what came later is gone, what started later waits."""
     workloads = tuple(_rewound(w, at) for w in cluster.workloads if w.created_at <= at)
     evictions = tuple(e for e in cluster.evictions if e.at <= at)
-    return replace(cluster, now=at, workloads=workloads, evictions=evictions)
+    outcomes = tuple(o for o in cluster.outcomes if o.at <= at)
+    return replace(cluster, now=at, workloads=workloads, evictions=evictions, outcomes=outcomes)
 
 
 def _rewound(workload: Workload, at: int) -> Workload:

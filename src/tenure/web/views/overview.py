@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from tenure.model.values.duration import DAY, format_time
 from tenure.model.values.resources import CPU, GPU, plain_amounts
+from tenure.shields.breaker import losing_in, message
+from tenure.shields.unsaved import unsaved_of
 from tenure.web.sources.picture import NOT_READY, STATES, Picture
 from tenure.web.sources.source import EvictionQuery, WaitLine
 from tenure.web.views import queues
@@ -80,7 +82,17 @@ def alerts(look: Looked) -> list[Plain]:
     if look.viewer.nodes and any(remark.startswith(NOT_READY) for remark in +picture.remarks):
         bad = sorted(line.name for line in picture.nodes.values() if line.remark.startswith(NOT_READY))
         found.append({"mood": "bad", "message": f"node {_some(bad)} is not ready"})
-    return found + _surge(look)
+    return found + _surge(look) + _unpaid(look)
+
+
+def _unpaid(look: Looked) -> list[Plain]:
+    """Say which causes lost more than was gained, and where a minimum runtime shields what does not save its work."""
+    if not look.viewer.sees_everything:
+        return []
+    cluster = look.picture.cluster
+    told = [message(cluster.settings, losing) for losing in losing_in(cluster)]
+    told += [unsaved.message for unsaved in unsaved_of(cluster)]
+    return [{"mood": "odd", "message": text} for text in told]
 
 
 def _surge(look: Looked) -> list[Plain]:
