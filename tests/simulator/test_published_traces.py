@@ -26,6 +26,7 @@ from tests.simulator.trace_samples import (
 from tenure.model.values.problems import InvalidInputError
 from tenure.model.values.resources import CPU, GPU, MEMORY
 from tenure.simulator.trace import read_trace
+from tenure.simulator.traces.registry import FORMATS
 from tenure.simulator.traces.tres import parse_tres
 
 SECOND = 1_000_000
@@ -360,6 +361,18 @@ def test_a_table_beside_is_one_of_the_others(tmp_path):
     path, options = SAMPLES["pai"].write(tmp_path)
     ((_, _, told),) = problems_of(path, **options | {"beside": [path]})
     assert "beside the table of tasks goes that of jobs" in told
+
+
+def test_tables_beside_may_name_their_columns(tmp_path):
+    """A table of instances names all that one of jobs needs as well."""
+    path, options = SAMPLES["pai"].write(tmp_path)
+    plain = read_trace(path, **options)
+    for table, text in zip(FORMATS["pai"].tables[1:], (PAI_JOBS, PAI_INSTANCES), strict=True):
+        named = tmp_path / table.name.split(" ")[0]
+        named.write_text(f"{','.join(table.names)}\n{text}")
+        others = [one for one in options["beside"] if one.read_text() != text]
+        assert len(others) < len(options["beside"])
+        assert read_trace(path, **options | {"beside": [named, *others]}).jobs == plain.jobs
 
 
 def test_tables_beside_a_format_of_one_table_are_refused(tmp_path):

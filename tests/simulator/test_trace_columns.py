@@ -290,6 +290,29 @@ def test_a_column_that_becomes_something_counts_and_one_that_becomes_nothing_doe
     assert differs == bool(one.becomes)
 
 
+NEEDED = [
+    (name, column.name)
+    for name, known in FORMATS.items()
+    for column in known.tables[0].columns
+    if column.name in known.tables[0].needed and name not in {"swf", "philly-json"}
+]
+
+
+@pytest.mark.parametrize(("name", "column"), NEEDED)
+def test_a_needed_column_that_is_missing_is_named_once_with_those_that_there_are(tmp_path, name, column):
+    """In every format of tables; one of Alibaba is not taken for another of its tables then, nor one of Google."""
+    separator = "|" if name == "sacct" else ","
+    lines = [line.split(separator) for line in FILES[name, 0][0].splitlines()]
+    if name in NAMELESS:
+        lines.insert(0, list(FORMATS[name].tables[0].names))
+    place = lines[0].index(column)
+    kept = "".join(f"{separator.join(line[:place] + line[place + 1 :])}\n" for line in lines)
+    problem = told(written(tmp_path, kept), format=name)
+    others = [one for one in lines[0] if one != column]
+    assert (problem.line, problem.path.lower()) == (1, column.lower())
+    assert problem.message.lower().startswith(f"this column is missing; there are {', '.join(others[:4])}".lower())
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_sample_is_read_without_a_complaint(tmp_path, name):
     for place in range(len(FORMATS[name].tables)):

@@ -81,6 +81,16 @@ JOB_EVENTS = TraceTable(
     ),
 )
 SAME = {"cpus": "resource_request.cpus", "memory": "resource_request.memory"}
+OF_PODS = (
+    "instance_index",
+    "machine_id",
+    "resource_request",
+    "resource_request.cpus",
+    "resource_request.memory",
+    *SAME,
+)
+"""Names that stand in events of pods, and not in those of jobs."""
+
 AFTER = 2**63 - 1
 """The time of events after the end of the trace."""
 
@@ -317,9 +327,9 @@ def _version(source: TraceSource, options: ReadOptions) -> _Version:
     names = first_line(head)
     jobs_only = len(names) == len(JOB_EVENTS.columns) and names[0].isdecimal()
     if not _is_json(source) and not source.is_parquet and not options.mapping.pairs:
-        jobs_only = jobs_only or ("collection_id" in names and "instance_index" not in names)
+        jobs_only = jobs_only or ("collection_id" in names and not any(name in names for name in OF_PODS))
     elif _is_json(source):
-        jobs_only = '"collection_id"' in head and '"instance_index"' not in head
+        jobs_only = '"collection_id"' in head and not any(f'"{name}"' in head for name in OF_PODS)
     if jobs_only:
         raise source.fail(
             "these are events of jobs, which say nothing of what jobs ask for: name task_events (2011) or "

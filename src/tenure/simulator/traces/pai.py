@@ -14,7 +14,7 @@ from tenure.simulator.traces.numbers import micros, scaled, whole
 from tenure.simulator.traces.records import ReadOptions, Trace, TraceFormat
 from tenure.simulator.traces.source import ProblemList, TraceSource, open_source
 from tenure.simulator.traces.specs import PodRequest
-from tenure.simulator.traces.table import TableLayout, TableRow, TraceTableReader, first_line, plain_name
+from tenure.simulator.traces.table import TableLayout, TableRow, TraceTableReader, first_line, is_header, plain_name
 
 SECONDS = "seconds of the trace's own time"
 TASKS = TraceTable(
@@ -205,14 +205,17 @@ def _check(source: TraceSource, wanted: TraceTable, found: TraceTable | None) ->
 
 
 def _table_of(source: TraceSource, options: ReadOptions) -> TraceTable | None:
-    """Tell which table a file is: by its column names, or else by how many columns it has."""
+    """Tell which table a file is: by most of its column names, or else by how many columns it has."""
     if options.mapping.pairs or source.is_parquet:
         return TASKS
-    head = first_line(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace"))
-    for table in TABLES:
-        if set(table.needed) <= set(head):
-            return table
+    head = _head(source)
+    if _has_names(source, options):
+        return max(TABLES, key=lambda table: len(set(table.names).intersection(head)))
     return next((table for table in TABLES if len(table.columns) == len(head)), None)
+
+
+def _head(source: TraceSource) -> list[str]:
+    return first_line(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace"))
 
 
 def _reader(source: TraceSource, table: TraceTable, problems: ProblemList, options: ReadOptions) -> TraceTableReader:
@@ -221,8 +224,8 @@ def _reader(source: TraceSource, table: TraceTable, problems: ProblemList, optio
 
 
 def _has_names(source: TraceSource, options: ReadOptions) -> bool:
-    head = first_line(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace"))
-    return bool(options.mapping.pairs) or source.is_parquet or "job_name" in head
+    named = is_header(_head(source), (name for table in TABLES for name in table.names))
+    return bool(options.mapping.pairs) or source.is_parquet or named
 
 
 def _recognises(name: str, head: str) -> bool:

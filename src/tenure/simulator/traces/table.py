@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -220,6 +220,11 @@ def first_line(head: str) -> list[str]:
     except csv.Error:  # it is no CSV
         cells = line.split(",")
     return [name.strip() for name in cells] or [""]
+
+
+def is_header(cells: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether a first line has names of columns; a single word that is one may be a value."""
+    return len(set(names).intersection(cells)) > 1
 
 
 def plain_name(text: str) -> str:
