@@ -5,7 +5,7 @@ import pytest
 from tenure.model.cluster import Cluster
 from tenure.model.file.load import load_cluster
 from tenure.model.file.override import apply_overrides, apply_settings_overrides
-from tenure.model.settings import Settings
+from tenure.model.settings import PatienceRule, Settings
 from tenure.model.values.duration import parse_time
 from tenure.model.values.problems import InvalidInputError
 
@@ -88,6 +88,9 @@ def test_everything_that_is_documented_can_be_set(cluster):
             "scheduler.disruption.cost.nvidia.com/gpu=3",
             "scheduler.rescheduler.exact.enabled=false",
             "scheduler.nominators.idle.below=7%",
+            "scheduler.worth.patience.reclaim.factor=2",
+            "scheduler.worth.patience.reclaim.atMost=4h",
+            "queue.root.dev.patience.requeue.ahead=0",
             "queue.root.dev.weight.cpu=2",
             "queue.root.dev.preemptionPolicy=fence",
         ],
@@ -103,6 +106,8 @@ def test_everything_that_is_documented_can_be_set(cluster):
     assert settings.disruption.cost == {GPU: 3.0, "cpu": 0.05}
     assert not settings.rescheduler.exact.enabled
     assert settings.nominators.idle.below == 0.07
+    assert settings.worth.patience == {"reclaim": PatienceRule(factor=2.0, at_most=4 * 3_600_000_000)}
+    assert queue(done, "root.dev").patience == {"requeue": PatienceRule(ahead=0)}
     assert queue(done, "root.dev").weight == {"cpu": 2.0}
     assert queue(done, "root.dev").preemption_policy == "fence"
 
@@ -127,6 +132,8 @@ def test_everything_that_is_documented_can_be_set(cluster):
         ("scheduler.backfill=hard", "one of none | easy is expected"),
         ("scheduler.placement.binpack=0", "no weight above 0"),
         ("scheduler.actions=alocate", "did you mean allocate?"),
+        ("scheduler.worth.patience.reclam.factor=2", "did you mean reclaim?"),
+        ("scheduler.worth.patience.reclaim.fctor=2", "unknown key fctor; did you mean factor?"),
         ("scheduler.modes={reclaim: [}", "is not YAML"),
         ("scheduler=1", "names nothing that can be set"),
         ("workload.train.priority=1", "there is no workload train; did you mean default/train?"),

@@ -216,7 +216,12 @@ def _set_part(kind: ValueKind, current: Any, key: str, rest: str, value: Any) ->
     many = kind.many if isinstance(kind, OneOrMap) else kind
     if not isinstance(many, MapKind | AmountsKind):
         raise _RefusedError(f"{key} has no parts; write {key}=VALUE")
-    kept = {name: item for name, item in current.items() if name != rest} if isinstance(current, Mapping) else {}
+    own = current if isinstance(current, Mapping) else {}
+    name, _, inner = rest.partition(".")
+    if inner and isinstance(many, MapKind) and isinstance(many.values, RecordKind):
+        made = _decode(many, {name: {}}) if name not in own else own
+        return {**own, name: _set(many.values, made[name], inner, value)}
+    kept = {name: item for name, item in own.items() if name != rest}
     return {**kept, **_decode(many, {rest: value})}
 
 
