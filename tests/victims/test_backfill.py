@@ -148,4 +148,4 @@ def test_moves_that_would_put_a_start_off_are_tried_in_vain(monkeypatch):
     monkeypatch.setattr(VictimSearch, "run", counted)
     state = drawn(517244)
     Scheduler(session_of(state)).cycle(state.now)
-    assert max(tried) == AHEAD * MOST_IN_VAIN + 1
+    assert AHEAD * MOST_IN_VAIN < max(tried) < 2 * AHEAD * MOST_IN_VAIN
