@@ -20,6 +20,7 @@ from tests.simulator.helpers import OPENB_NODES, PHILLY, real_trace
 from tenure.cli import simulate as module
 from tenure.cli.main import main
 from tenure.cli.terminal.progress import ProgressLine, interruptible, progress_text
+from tenure.history.errors import HistoryError
 from tenure.simulator.jobs_csv import HEADER
 
 HEAD = "apiVersion: tenure.dev/v1alpha1\nkind: Cluster\n"
@@ -413,6 +414,17 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one_and_the_summary_is_p
     assert err == "old.html: no space left on device\n"
     assert (tmp_path / "old.html").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.html", "t.swf"]
+
+
+def test_a_history_that_cannot_be_written_takes_nothing_else_along(simulate, tmp_path, monkeypatch):
+    def full(*_):
+        raise HistoryError("h.db", "the disk is full")
+
+    monkeypatch.setattr("tenure.history.writing.simulation.write_simulation_file", full)
+    code, out, err = simulate("t.swf", "--report", "r.html", "--jobs", "j.csv", "--history", "h.db", t_swf=FOUR)
+    assert (code, err) == (3, "h.db: the disk is full\n")
+    assert "mean wait" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["j.csv", "r.html", "t.swf"]
 
 
 def test_no_jobs_at_all_are_a_warning(simulate):

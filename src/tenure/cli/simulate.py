@@ -14,7 +14,7 @@ from tenure.cli.input.queues_option import queues_option
 from tenure.cli.input.simulation_input import PreparedSimulation, SimulationOptions, prepare_input
 from tenure.cli.input.trace_options import trace_options
 from tenure.cli.terminal.errors import DONE, INTERRUPTED
-from tenure.cli.terminal.progress import ProgressLine, interruptible, reading
+from tenure.cli.terminal.progress import ProgressLine, busy, interruptible, reading
 from tenure.cli.terminal.streams import reader_may_leave
 from tenure.cli.terminal.targets import check_targets
 from tenure.history.address import written_file
@@ -23,7 +23,7 @@ from tenure.report.tables import terminal
 from tenure.report.words import common_blanks, duration
 from tenure.simulator.checker import Violations
 from tenure.simulator.outcomes import PENDING, RUNNING, Outcomes
-from tenure.simulator.run import Progress, Simulation, SimulationResult
+from tenure.simulator.run import Progress, Simulation
 from tenure.simulator.whole_run import FinishedSimulation, finished, setup_of, summary_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
         prepared = prepare_input(source)
     for warning in prepared.warnings:
         click.echo(f"warning: {warning}", err=True)
-    run = _run(prepared, source, store)
+    run, listener = _run(prepared, source, records=store is not None)
     summary = summary_of(run, prepared.trace, source.trace)
     if not run.result.complete:
         at = common_blanks(duration(run.result.now / SECOND))
@@ -99,6 +99,8 @@ def simulate(jobs: str | None, report: str | None, form: str, history: str | Non
     with reader_may_leave():
         _print(summary, run.violations, form)
     _write_files(jobs, report, run, summary)
+    if store is not None and listener is not None:
+        _write_history(store, source.trace, run, listener)
     return DONE if run.result.complete else INTERRUPTED
 
 
@@ -153,8 +155,9 @@ def _store(history: str | None) -> HistoryStore | str | None:
 
 
 def _run(
-    prepared: PreparedSimulation, source: SimulationOptions, store: HistoryStore | str | None
-) -> FinishedSimulation:
+    prepared: PreparedSimulation, source: SimulationOptions, *, records: bool
+) -> tuple[FinishedSimulation, PlanListener | None]:
+    """Simulate, and check what happened; with ``records`` what a history needs of the plans is kept."""
     line, arrivals_only = ProgressLine(), source.inflate is not None
     setup = setup_of(prepared.cluster, arrivals_only=arrivals_only)
     with interruptible() as interruption:
@@ -165,7 +168,7 @@ def _run(
 
         began = time.perf_counter()
         simulation, listener = Simulation(setup, prepared.trace), None
-        if store is not None:
+        if records:
             from tenure.history.writing.simulation import PlanListener  # noqa: PLC0415  only on demand
 
             simulation.heard = listener = PlanListener(prepared.cluster.now)
@@ -173,24 +176,21 @@ def _run(
         wall_s = time.perf_counter() - began
     line.show("checking what happened …")
     run = finished(result, prepared.trace, wall_s)
-    if store is not None and listener is not None:
-        line.show("writing the history …")
-        _write_history(store, source.trace, result, run.outcomes, listener)
     line.clear()
-    return run
+    return run, listener
 
 
-def _write_history(
-    store: HistoryStore | str, trace: str, result: SimulationResult, outcomes: Outcomes, listener: PlanListener
-) -> None:
+def _write_history(store: HistoryStore | str, trace: str, run: FinishedSimulation, listener: PlanListener) -> None:
+    """Write what happened, once all else is told: a history that cannot be written takes nothing of that along."""
     from tenure.history.writing.simulation import write_simulation, write_simulation_file  # noqa: PLC0415  only on demand
 
-    cluster = result.setup.cluster
-    if isinstance(store, str):
-        write_simulation_file(store, trace, cluster, result.log, outcomes, listener)
-        return
-    with store:
-        write_simulation(store, trace, cluster, result.log, outcomes, listener)
+    cluster, log = run.result.setup.cluster, run.result.log
+    with busy("writing the history"):
+        if isinstance(store, str):
+            write_simulation_file(store, trace, cluster, log, run.outcomes, listener)
+            return
+        with store:
+            write_simulation(store, trace, cluster, log, run.outcomes, listener)
 
 
 def _write_files(jobs: str | None, report: str | None, run: FinishedSimulation, summary: dict[str, Any]) -> None:
