@@ -248,6 +248,19 @@ class Placer:
 
     # -- topology -------------------------------------------------------------------------------------------------
 
+    def domains(self, step: Demand) -> list[Mask]:
+        """Give the sets of nodes on one of which all tasks of a step have to stand; none if any nodes will do."""
+        groups = {task.group for task in step.tasks}
+        group = groups.pop() if len(groups) == 1 else step.tasks[0].workload.root
+        mask = self._domain_of(group, None)
+        if mask is None or len(step.tasks) == 1:
+            return [] if mask is None else [mask]
+        while group.topology is None or group.topology.required is None:
+            assert group.parent is not None
+            group = group.parent
+        ids, _ = self.nodes.labels.domains(group.topology.required)
+        return [mask & (ids == number) for number in np.unique(ids[mask])]
+
     def _domain_of(self, group: SubgroupState | None, allowed: Mask | None) -> Mask | None:
         """Nodes that the topology of a group and those around it leaves, given where their other tasks are."""
         while group is not None:
@@ -264,6 +277,8 @@ class Placer:
     def _group(self, group: SubgroupState, tasks: list[TaskState], allowed: Mask | None) -> bool:
         """Place those of the tasks that are below a group under its topology, in the first domain in which they fit."""
         topology = group.topology or Topology()
+        if topology.required is not None:  # others of it may have a place already
+            allowed = self._domain_of(group, allowed)
         below = set(_tasks_below(group))
         chosen = [t for t in tasks if t in below]
         for mask in self._domains(topology, chosen, allowed):

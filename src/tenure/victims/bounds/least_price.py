@@ -87,12 +87,12 @@ class PriceBound:
         room = nodes.room[nodes.rows :].copy()
         for row, _ in part.asks:
             room[row] += np.bincount(self._where[taken], self._amounts[row][taken], len(nodes)).astype(np.int64)
-        return fitting(room, part.asks, part.cls.static) - part.per_node
+        return fitting(room, part.asks, part.static) - part.per_node
 
     def _for_one_more(self, number: int, taken: Bools, prices: Floats) -> Floats:
         """Give by node the least price of room for one more task of a class; inf where there is none."""
         part, nodes = self.need.parts[number], self.need.nodes
-        open_to = part.cls.static & (part.per_node >= 0)
+        open_to = part.static & (part.per_node >= 0)
         least = np.where(open_to, 0.0, inf)
         where, prices = self._where[taken], prices[taken]
         for row, amount in part.asks:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import ge
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenure.engine.devices.claimed_devices import are_there
 from tenure.engine.memo import Memo
@@ -23,23 +24,26 @@ from tenure.engine.state.workloads import Demand, Shape
 from tenure.model.values.resources import MILLI
 from tenure.victims.rules.pieces import Piece
 
+Mask = NDArray[np.bool_]
+
 
 class RoomDemand:
     """The room that a demand needs, class by class: how many tasks, and for how many each node has room.
 
+    ``within``: it has to stand on these nodes alone, as where its tasks share a value of a label.
     ``exact``: fits are decided by room alone, so that the bound is no mere bound. Where other subgroups may do instead
     of those that the step names, there is no bound at all: nothing is needed of any class, and no task is ``fixed``.
     """
 
-    def __init__(self, session: Session, step: Demand) -> None:
+    def __init__(self, session: Session, step: Demand, within: Mask | None = None) -> None:
         self.nodes = session.nodes
         self.devices = session.terms.devices
         self.fixed = fixed_of(step)
         counts = Counter(t.cls.id for t in self.fixed)
         classes = {t.cls.id: t.cls for t in step.tasks}
-        self.parts = [_Part(session, classes[i], counts[i]) for i in sorted(counts)]
+        self.parts = [_Part(session, classes[i], counts[i], within) for i in sorted(counts)]
         root, cls = step.tasks[0].workload.root, step.tasks[0].cls
-        plain = cls.milli is None and root.topology is None and not root.children
+        plain = cls.milli is None and (root.topology is None or within is not None) and not root.children
         self.exact = len(self.parts) == 1 and plain and all(t.terms is None for t in step.tasks)
         self.tasks = len(step.tasks)
 
@@ -89,8 +93,10 @@ def _same(one: RoomDemand, other: RoomDemand) -> bool:
 class _Part:
     """The tasks of one class."""
 
-    def __init__(self, session: Session, cls: TaskClass, needed: int) -> None:
+    def __init__(self, session: Session, cls: TaskClass, needed: int, within: Mask | None) -> None:
         self.cls = cls
+        self.static = cls.static if within is None else cls.static & within
+        self.static_list: list[bool] = cls.static_list if within is None else self.static.tolist()
         self.nodes: NodeTable = session.nodes
         self.needed = needed
         rows = self.nodes.rows
@@ -100,12 +106,13 @@ class _Part:
             asks.append((self.nodes.gpu_row, smallest * cls.devices))
         self.asks = asks
         plain = cls.milli is None
-        self.per_node = session.scorer.slots.of(cls) if plain else self._per_node(self.nodes.room[rows:])
+        known = plain and within is None
+        self.per_node = session.scorer.slots.of(cls) if known else self._per_node(self.nodes.room[rows:])
         self.count = int(self.per_node.sum())
         self._gains: dict[tuple[int, Amount], int] = {}
 
     def _per_node(self, room: Ints) -> Ints:
-        return fitting(room, self.asks, self.cls.static)
+        return fitting(room, self.asks, self.static)
 
     def ever(self) -> bool:
         return int(self._per_node(self.nodes.capacity).sum()) >= self.needed
@@ -122,7 +129,7 @@ class _Part:
             for other, each in self.asks:
                 if other != row:
                     np.minimum(most, nodes.capacity[other] // each, out=most)
-            if ((nodes.room[rows + row] // amount < most) & self.cls.static).any():
+            if ((nodes.room[rows + row] // amount < most) & self.static).any():
                 found.append(row)
         return found
 
@@ -132,7 +139,7 @@ class _Part:
 
     def slots(self, node: int, freed: Sequence[int]) -> int:
         """How many tasks have room on a node once ``freed`` of it is."""
-        if not self.cls.static_list[node]:
+        if not self.static_list[node]:
             return 0
         free = self.nodes.room[self.nodes.rows :, node].tolist()
         return max(0, min(((free[row] + freed[row]) // amount for row, amount in self.asks), default=1 << 40))

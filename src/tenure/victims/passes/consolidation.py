@@ -22,6 +22,7 @@ from tenure.victims.passes.preemption_pass import PreemptionPass
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules, ConsolidateRules, PreemptRules, ReclaimEligibility
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.domain_search import search_domains
 from tenure.victims.search.trials import SearchBudget, SearchResult
 from tenure.victims.search.victim_search import VictimSearch
 
@@ -110,7 +111,9 @@ def cheaper(
     for others in (reclaim, preempt):
         if others is None or others.contender_may() is not None:
             continue
-        found = VictimSearch(searches.dry_runs, others, searches.gatherer.gather(others)).run(budget)
+        begin = partial(VictimSearch, searches.dry_runs, others, searches.gatherer.gather(others))
+        domains = [] if contender.step is None else searches.dry_runs.placer.domains(contender.step)
+        found = search_domains(begin, domains, budget).found
         if found.pieces is not None and price_of(searches, others, found) < price():
             return others, found.pieces
     return None

@@ -13,7 +13,7 @@ from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.settings import Cause
 from tenure.shields.opt_out import may_go
 from tenure.victims.bounds.branches import VictimBranches
-from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.room_demand import Mask, RoomDemand
 from tenure.victims.bounds.victim_bounds import VictimBounds
 from tenure.victims.candidates.gatherer import CandidateGatherer
 from tenure.victims.dry_run.dry_runs import DryRuns
@@ -21,6 +21,7 @@ from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.domain_search import search_domains
 from tenure.victims.search.search_scope import CheapestScope, GrowingScope, ReclaimScope, SearchScope
 from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult
 from tenure.victims.search.victim_search import AHEAD, EXACT, VictimSearch
@@ -100,31 +101,35 @@ class ContenderSearch:
         What the rescheduler's program may move is looked for among the cheapest of many, too. Where reasons are asked
         for, contenders come here that the bounds exclude: for these nothing is tried.
         """
-        contender, search = rules.contender, self._searching(rules, alone=alone)
+        contender = rules.contender
         assert contender.step is not None
-        if alone or not (self.detailed and self.bounds.infeasible(contender, contender.step)):
-            search.run(budget)
+        begin, domains = partial(self._searching, rules, alone=alone), self.dry_runs.placer.domains(contender.step)
+        if not alone and self.detailed and self.bounds.infeasible(contender, contender.step):
+            search = begin()
+        else:
+            search = search_domains(begin, domains, budget)
         if cause == "reschedule" and search.found.pieces is None and search.trials.many:
-            search = self._searching(rules, alone=alone, cheapest=True)
-            search.run(budget)
+            search = search_domains(partial(begin, cheapest=True), domains, budget)
         if search.found.pieces is None and not budget.hit and self.may_take_spared(contender, cause):
             with self.gatherer.everybody():
-                search = self._searching(rules, alone=alone)
-                search.run(budget)
+                search = search_domains(begin, domains, budget)
         return search
 
-    def _searching(self, rules: CauseRules, *, alone: bool, cheapest: bool = False) -> VictimSearch:
-        """Begin the search for victims of one contender, among the candidates that the bounds leave."""
+    def _searching(
+        self, rules: CauseRules, *, alone: bool, within: Mask | None = None, cheapest: bool = False
+    ) -> VictimSearch:
+        """Begin the search for victims of one contender on some nodes, among the candidates that the bounds leave."""
         contender = rules.contender
         at_once = self.cause != "consolidate" and not self.state.plugins.patience.applies(self.session, self.cause)
-        prepare = partial(self.prepare, rules) if self.prepare is not None and at_once and not alone else None
+        last_word = at_once and not alone and within is None
+        prepare = partial(self.prepare, rules) if self.prepare is not None and last_word else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
         scope = CheapestScope(candidates.all(), EXACT) if cheapest else scope
         patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone
-        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told)
+        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told, within=within)
 
     def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""

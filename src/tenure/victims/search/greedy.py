@@ -150,7 +150,7 @@ class GreedySets:
     def _entry(self, node: int) -> tuple[Key, int, list[Piece]] | None:
         """What room for one more task on a node takes."""
         tally = self.tally
-        if not tally.part.cls.static_list[node]:
+        if not tally.part.static_list[node]:
             return None
         target = tally.slots(node) + 1
         more: Amount | None = None

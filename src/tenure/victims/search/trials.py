@@ -53,6 +53,12 @@ class SearchResult:
     closed: bool = False
     cut: bool = False
 
+    def join(self, other: SearchResult) -> None:
+        """Add what another search for the same contender saw, which found nothing better."""
+        self.tried += other.tried
+        self.refusals += other.refusals
+        self.cut = self.pieces is None and (self.cut or other.cut)
+
     @property
     def carried_out(self) -> bool:
         """Whether the session is as the set leaves it."""

@@ -33,7 +33,7 @@ class UsablePieces:
         if not self.need.exact or (self.reached and self._relieves(piece)):
             return True
         return any(
-            part.cls.static_list[node] and any(amounts[row] > 0 for row, _ in part.asks)
+            part.static_list[node] and any(amounts[row] > 0 for row, _ in part.asks)
             for node, amounts in piece.frees
             for part in self.need.parts
         )

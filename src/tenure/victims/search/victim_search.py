@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 from tenure.engine.refusal import Refusal
 from tenure.fairness.reclaiming import FULLNESS
-from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.bounds.room_demand import Mask, RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.candidates.index import CandidateIndex, sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
@@ -61,6 +61,7 @@ class VictimSearch:
         most_in_vain: int = MOST_IN_VAIN,
         *,
         told: bool = True,
+        within: Mask | None = None,
     ) -> None:
         assert rules.contender.step is not None
         self.session = rules.session
@@ -68,7 +69,7 @@ class VictimSearch:
         self.rules = rules
         self.candidates = candidates
         self.scope = SearchScope() if scope is None else scope
-        self.need = RoomDemand(rules.session, rules.contender.step)
+        self.need = RoomDemand(rules.session, rules.contender.step, within)
         self.usable = UsablePieces(rules, self.need, self.scope)
         self.found = SearchResult(refusals=self.usable.refusals, closed=self.scope.shut)
         self.trials = SetTrials(dry_runs, rules, self.need, self.found, prepare, most_in_vain)
