@@ -33,6 +33,11 @@ class NoEffect:
         same = before.epoch == self.now.epoch and before.fair == self.now.fair
         return same and (before.wake is None or session.now < before.wake)
 
+    def look_again(self) -> None:
+        """Say when it is over that nothing has happened: a cycle that another cause asked for has to say so as well."""
+        assert self.before is not None
+        self.state.wake_at(self.before.wake)
+
     def remember(self, *, exhausted: bool) -> None:
         """Remember a pass that helped no contender, looked at all of them to the end, and at everything they may take.
 

@@ -59,7 +59,9 @@ class PreemptionPass:
     def run(self) -> None:
         """Help the contenders that evictions of this cause can help."""
         no_effect, waiting = NoEffect(self.state, self.cause, self.shares), list[WorkloadState]()
-        if not no_effect.holds() and (self.state.detailed or self._anyone_may_be_helped()):
+        if no_effect.holds():
+            no_effect.look_again()
+        elif self.state.detailed or self._anyone_may_be_helped():
             order = self.state.in_order(self.shares)
             if self.cause == "reclaim":
                 self.searches.before = EarlierContenders(self.session, self.shares, order)
