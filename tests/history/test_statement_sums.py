@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import cluster, node, workload
 from tests.effort import tries
-from tests.history.worlds import MINUTE, Counted, recorded, worlds
+from tests.history.worlds import MINUTE, Counted, CountedGains, lone, recorded, worlds
 
 from tenure.history import open_history
 from tenure.history.reading.statement import BY, statement_of
@@ -65,6 +65,19 @@ def test_a_statement_says_what_the_log_says(folder, world):
                 assert row.lost.get(resource, 0) == counted.lost_by_queue[row.key, resource]
                 assert row.caused.get(resource, 0) == counted.caused_by_queue[row.key, resource]
                 assert row.within.get(resource, 0) <= held
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@settings(max_examples=tries(6, 200), deadline=None)
+@given(world=worlds())
+def test_a_statement_says_what_was_gained(folder, world, silent):
+    """Held to an independent count: how much sooner beneficiaries started than otherwise, or how long they ran."""
+    world = lone(world, silent=silent)
+    with opened(folder) as store:
+        log = recorded(store, *world)
+        counted = told(CountedGains(world[0], log).gained)
+        rows = statement_of(store, by="cause").rows
+    assert {(row.key, name): amount for row in rows for name, amount in told(row.gained).items()} == counted
 
 
 @settings(max_examples=tries(8, 75), deadline=None)

@@ -265,6 +265,26 @@ def test_the_rule_of_the_queue_comes_first():
     assert evicted(given)[0] == ["default/v0"]
 
 
+AT_ONCE, NEVER = PatienceRule(ahead=0, at_most=0), PatienceRule(ahead=0, at_most=None)
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "goes"),
+    [
+        ({"reclaim": AT_ONCE}, {}, True),
+        ({"reclaim": AT_ONCE}, {"preempt": NEVER}, True),
+        ({"reclaim": AT_ONCE}, {"reclaim": NEVER}, False),
+        ({"reclaim": NEVER}, {"reclaim": AT_ONCE}, True),
+        ({"preempt": AT_ONCE}, {}, False),
+    ],
+)
+def test_the_rule_of_the_first_queue_upward_that_has_one_for_the_cause_holds(above, own, goes):
+    """The node pool's rule would put it off."""
+    given = contended((HOUR, {}), waited=0, **patient())
+    top, due = queue("top", patience=above), queue("due", "top", guaranteed={"gpu": 1}, patience=own)
+    assert bool(evicted(replace(given, queues=(given.queues[0], top, due)))[0]) is goes
+
+
 @pytest.mark.parametrize(("behind", "goes"), [(None, False), (HOUR - 1, False), (HOUR, True)])
 def test_the_longest_wait_of_a_line_ends_patience_not_that_of_its_head(behind, goes):
     """A contender that was evicted a minute ago stands first again; the one behind it, alike, is owed a GPU by now."""
@@ -403,6 +423,24 @@ def test_where_a_minimum_runtime_is_a_price_it_is_said_when_it_pays_and_so_it_is
     assert plan.wake <= NOW + pays_after * SECOND
     assert evicted(after(pays_after - 1))[0] == []
     assert evicted(after(pays_after))[0] == ["default/v0"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reclaimed", "preempted"),
+    [
+        ("shield", "v1", "v1"),
+        ({"reclaim": "price"}, "v0", "v1"),
+        ({"preempt": "price"}, "v1", "v0"),
+        ("price", "v0", "v0"),
+    ],
+)
+def test_each_cause_may_have_a_mode_of_its_own(mode, reclaimed, preempted):
+    """The younger is shielded where the mode is no price, for the cause that asks; elsewhere it is the cheaper one."""
+    least = {"reclaim_min_runtime": 1900 * SECOND, "preempt_min_runtime": 1900 * SECOND}
+    given = contended((600, {}), (2000, {}), waited=0, min_runtime=MinRuntimeSettings(mode=mode), **least)
+    assert evicted(given)[0] == [f"default/{reclaimed}"]
+    urgent = replace(given.workloads[-1], queue="busy", priority=50)
+    assert evicted(replace(given, workloads=(*given.workloads[:-1], urgent)))[0] == [f"default/{preempted}"]
 
 
 def test_a_queue_may_have_a_mode_of_its_own():
