@@ -34,7 +34,7 @@ from tools.controlplane import build
 from tools.controlplane.awaited import forget
 from tools.controlplane.client import ApiError, Client
 from tools.controlplane.credentials import make_credentials, write_kubeconfig
-from tools.controlplane.process import HOST, Process, wait_for
+from tools.controlplane.process import HOST, SPARING, Process, wait_for
 from tools.controlplane.store import Store
 
 STAGES: Final = Path(__file__).resolve().parent / "stages"
@@ -219,7 +219,8 @@ class ControlPlane:
             If it fails, with what it says.
         """
         command = [str(self.release / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
-        run = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+        environment = {**SPARING, **os.environ}
+        run = subprocess.run(command, input=given, capture_output=True, text=True, check=False, env=environment)
         if run.returncode:
             raise KubectlError(run.stderr.strip() or run.stdout.strip())
         return run.stdout

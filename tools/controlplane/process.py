@@ -13,7 +13,7 @@ from pathlib import Path
 HOST = "127.0.0.1"
 _STOP_SECONDS = 15.0
 _LOOK_EVERY = 0.05
-_SPARING = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
+SPARING = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """Go collects garbage less often, as long as there is memory: that is a fifth of what an API server takes otherwise."""
 
 
@@ -69,7 +69,7 @@ class Process:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*_dies_with_parent(), *self.command],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env={**_SPARING, **os.environ},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env={**SPARING, **os.environ},
             )  # fmt: skip
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
