@@ -118,7 +118,6 @@ BROKEN_ONCE = {
     703433: "requeue was believed to have nothing to send back, as that was asked where all that is overdue had gone",
     623634: "a move for one that waited let a victim reclaim, and only victims and who grows were looked at",
     819706: "a victim was given back, and what grows took from the plan's other contender, having no room left over",
-    819706: "a victim was given back, and what grows took from another contender of the plan, having no room left over",
     815726: "the same, and what was given back went for another victim, of which room was left over for who grows",
     804430: "one grows in the cycle that binds it, in which what is bound with it stays, and was believed to take that",
     832516: "the search for moves gave up and kept three dear ones, where one would do that was said before",
