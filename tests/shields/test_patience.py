@@ -128,6 +128,24 @@ def test_an_estimate_of_its_start_makes_it_bolder_or_more_patient(expected, trus
             assert evicted(replace(given, now=NOW + pays_after * SECOND))[0] == ["default/v0"]
 
 
+@pytest.mark.parametrize("detailed", [False, True])
+@pytest.mark.parametrize(("expected", "again"), [(1801, 1800), (3000, 1800), (3590, 1800)])
+def test_where_an_estimate_was_too_short_it_is_looked_at_again_as_soon_as_that_matters(expected, again, detailed):
+    """All its wait was to be worth less than half an hour of the victim's; it still waits when its wait is worth that.
+
+    It would pay after an hour by the estimate.
+    """
+    actions = ("allocate", "reclaim")
+    victim = (1800, {"expected_runtime": expected * SECOND})
+    given = contended(victim, waited=0, actions=actions, **patient(trust=0.5))
+    scheduler = Scheduler(session_of(given))
+    scheduler.context.detailed = detailed
+    plan = scheduler.cycle(NOW)
+    assert (plan.steps, plan.wake) == ([], NOW + again * SECOND)
+    assert evicted(replace(given, now=plan.wake - SECOND))[0] == []
+    assert evicted(replace(given, now=plan.wake))[0] == ["default/v0"]
+
+
 @pytest.mark.parametrize(("ran", "pays_after"), [((4000, 4000), 900), ((2000, 2000), 3600), ((4000,), 1800)])
 def test_how_long_others_ran_tells_how_long_it_would_wait(ran, pays_after):
     """The victim has run for half an hour and says nothing; two that ran for longer have to be known."""

@@ -68,10 +68,10 @@ class NotYet(NamedTuple):
 
     ``price``, as far as it counts, and ``worth`` are in millionths of a weighted resource-second, times in µs since the
     epoch. They pay at ``pays_at`` if nothing is saved until then; ``again`` is when to look again, since something is
-    cheaper then, or they pay. ``pause``: whatever they cost, their cause is paused. ``otherwise``: when the contender
-    would start without them, where that was asked for and is known, and ``needed``: what its waiting has to be worth,
-    given that. ``surplus``: the share that counts of its waiting, for what its queue would have beyond its guaranteed.
-    ``ever``: they pay some day if nothing is saved; else ``pays_at`` is far ahead.
+    cheaper then, an estimate is known to be wrong, or they pay. ``pause``: whatever they cost, their cause is paused.
+    ``otherwise``: when the contender would start without them, where that was asked for and is known, and ``needed``:
+    what its waiting has to be worth, given that. ``surplus``: the share that counts of its waiting, for what its queue
+    would have beyond its guaranteed. ``ever``: they pay some day if nothing is saved; else ``pays_at`` is far ahead.
     """
 
     price: int
@@ -186,7 +186,10 @@ class Patience:
         first = _first_worth(now, worth, needed, each, [(end, growth * share) for end, growth in falls])
         pays_at = latest if first >= latest else max(now + 1, ceil(first))
         surplus, ever = None if entitled else rule.surplus, pays_at < now + FAR_AHEAD // 2
-        return NotYet(round(price), worth, pays_at, pays_at, None, otherwise, needed, surplus, ever)
+        again = pays_at
+        if otherwise is not None and needed > price:  # if it still waits then, it is known to wait for longer
+            again = min(again, ceil(min(latest, max(otherwise, _first_worth(now, worth, price, each, falls)))))
+        return NotYet(round(price), worth, pays_at, again, None, otherwise, needed, surplus, ever)
 
 
 def falls_of(session: Session, pieces: Iterable[PricedPart], waited: int) -> list[PriceFall]:

@@ -202,7 +202,7 @@ class PreemptionPass:
 
         def pays_at(price: float) -> int:
             dear = too_dear(price)
-            return session.now if dear is None else dear.pays_at
+            return session.now if dear is None else dear.again
 
         cheaper = candidates.times(lambda w: cheaper_at(session, w) or LAST_TIME)
         self.unhelped.put_off(contender, first_payable(bound, cheaper, pays_at, not_yet.again))
