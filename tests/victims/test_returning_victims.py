@@ -78,7 +78,7 @@ def test_none_that_is_said_to_return_pays(seed):
 def test_some_are_said_to():
     """After one piece had its place back, and after several had."""
     seen = Counter()
-    for seed in range(300):
+    for seed in (165, 102, 75, 74, *range(300)):  # four that show it, as long as no decision is another one
         seen.update("several" if count > 1 else "one" for *_, count in said_to_return(seed))
         if min(seen["one"], seen["several"]) > 20:
             return
