@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class CyclesAhead:
         may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
         if not (ask_later or growing or any(may_follow)):
             return found
-        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up])
+        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], False)
         said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
         in_brief = set(victims) if len(asked_for) > MOST_HELPED else set[WorkloadState]()
         with self.ahead.look():
@@ -64,7 +64,7 @@ class CyclesAhead:
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round({**asked_for, **self._moved_for()}, in_brief):
+                for asked, best in self._round(self._moved_for() | asked_for, in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
@@ -82,15 +82,15 @@ class CyclesAhead:
         before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
         return [*victims, *islice(before, MOST_LOOKED_AT)]
 
-    def _moved_for(self) -> dict[WorkloadState, None]:
+    def _moved_for(self) -> dict[WorkloadState, bool]:
         """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
         fits = partial(may_be_moved_for, self.session, room=room_of_all(self.session))
-        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED))
+        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED), True)
 
     def _round(
-        self, waiting: Collection[WorkloadState], in_brief: Collection[WorkloadState]
+        self, waiting: Mapping[WorkloadState, bool], in_brief: Collection[WorkloadState]
     ) -> Iterator[tuple[Asked, SearchResult]]:
-        """Give what a cycle would do for those who wait: cause by cause, in their turn, and each on what was decided.
+        """Give what a cycle would do for those who wait, or by moves alone: by cause, in turn, on what was decided.
 
         Where what a cause would do is put off, it is said what the next causes would do as well. What would follow from
         that in turn is asked for all but those ``in_brief``.
@@ -98,7 +98,8 @@ class CyclesAhead:
         fairness = self.state.fairness
         for cause, make in self.asked.enabled("").items():
             in_vain = set[object]()
-            turns = [w for w in self.state.in_order(fairness.now()) if w in waiting]
+            moves = cause in ("consolidate", "reschedule")
+            turns = [w for w in self.state.in_order(fairness.now()) if w in waiting and (moves or not waiting[w])]
             for workload in turns:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(workload) in in_vain or not self.budget.spend():
