@@ -15,7 +15,9 @@ from tests.engine.test_volumes import claim, mounting, stored, volume, zones
 from tests.shields.test_breaker import contended, outcome
 
 from tenure.explanation.explain import explain_workload
-from tenure.model.settings import DEFAULT_ACTIONS
+from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.model.settings import DEFAULT_ACTIONS, QuotaPreemptionSettings
+from tenure.model.values.resources import CPU
 from tenure.playthrough import play
 
 MINUTE = 60 * SECOND
@@ -41,6 +43,22 @@ def test_who_waits_for_a_reservation_of_another_may_end_before_it():
     begins = "2027-01-15T08:00:40Z"
     assert reasons["Reserved"].numbers == {"workload": "default/large", "from": begins}
     assert helps == done == (f"an end by {begins} (a shorter expectedRuntime), or room that is not reserved",)
+
+
+@pytest.mark.parametrize(("asks", "helps"), [
+    (3, "a max of 7 cores or more for queue q, which holds 4"),
+    (1, "3 cores less used in queue q, or a max that is higher by as much"),
+])  # fmt: skip
+def test_under_a_higher_max_stays_what_a_quota_takes(asks, helps):
+    """What goes because the max is exceeded counts for a max that would not be."""
+    armed = QuotaStatus(armed_at=NOW - 2 * MINUTE, delay=MINUTE, deadline=NOW - MINUTE, max={CPU: 2000})
+    over = queue("q", max={"cpu": 2}, quota_preemption_delay=MINUTE, status=QueueStatus(quota_preemption=armed))
+    runs = workload("r", tasks=2, of=spec(cpu=2), on=["n", "n"], queue="q", running=600, min_member=1)
+    work = [runs, workload("w", of=spec(cpu=asks), queue="q", age=5)]
+    quota = QuotaPreemptionSettings(enabled=True)
+    found = cluster([node("n", cpu=8)], work, [over], actions=("quota", "allocate"), quota_preemption=quota)
+    assert [s.task for s in play(found).steps if s.action == "evict"] == ["r-1"]
+    assert told(found, "w")[2][0] == f"{helps}, and that no workload before it takes the room"
 
 
 def making_room(*more, **settings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.engine.plan import Pending, PlanStep, Reason, Refused
@@ -118,7 +118,8 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         prospects = EvictionProspects(played.after, played.session)
         obstacles = nominated_tasks or (*pending.reasons, *idle_causes(played, key, pending.reasons, prospects))
         reasons = (*obstacles, *_made_room(played, key))
-        helps = what_helps(reasons, after, ProspectsOfOne(prospects, key))
+        under_more = [_under_a_higher_max(r, played, prospects) for r in reasons]
+        helps = what_helps(under_more, after, ProspectsOfOne(prospects, key))
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
     if bound:
@@ -141,6 +142,21 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return _apart(after, evictions)
+
+
+def _under_a_higher_max(reason: Reason, played: PlayThrough, prospects: EvictionProspects) -> Reason:
+    """Give a reason as it would be under a higher max: what a quota takes of the queue in this cycle would stay."""
+    if reason.code != "OverMax":
+        return reason
+    session, numbers, stays = prospects.session, reason.numbers, 0
+    queues = session.queues
+    for step in played.steps:
+        if step.action == "evict" and step.cause == "quota" and step.workload in session.workloads:
+            workload = session.workloads[step.workload]
+            if queues.index[numbers["queue"]] in queues.path[workload.leaf]:
+                amount = workload.tasks[step.task_index].cls.amount_at(session.nodes.index[step.node], session.nodes)
+                stays += amount[queues.resources.index(numbers["resource"])]
+    return replace(reason, numbers={**numbers, "allocated": numbers["allocated"] + stays})
 
 
 def _is_promised(reason: Reason) -> bool:
