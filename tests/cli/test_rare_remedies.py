@@ -16,6 +16,7 @@ from tests.shields.test_breaker import contended, outcome
 
 from tenure.explanation.explain import explain_workload
 from tenure.model.queue import QueueStatus, QuotaStatus
+from tenure.model.selectors import Topology
 from tenure.model.settings import DEFAULT_ACTIONS, QuotaPreemptionSettings
 from tenure.model.values.resources import CPU
 from tenure.playthrough import play
@@ -59,6 +60,29 @@ def test_under_a_higher_max_stays_what_a_quota_takes(asks, helps):
     found = cluster([node("n", cpu=8)], work, [over], actions=("quota", "allocate"), quota_preemption=quota)
     assert [s.task for s in play(found).steps if s.action == "evict"] == ["r-1"]
     assert told(found, "w")[2][0] == f"{helps}, and that no workload before it takes the room"
+
+
+def test_nodes_for_a_gang_with_a_topology_are_under_one_value():
+    """Under several they would not help."""
+    nodes = [node(f"{rack}0", cpu=4, labels={"rack": rack}) for rack in "ab"]
+    work = [workload(f"r{n.name}", of=spec(cpu=4), on=[n.name], running=9) for n in nodes]
+    work.append(workload("g", tasks=2, of=spec(cpu=3), age=5, topology=Topology(required="rack")))
+    (said,) = told(cluster(nodes, work, actions=("allocate",)), "g")[2]
+    together = "as much for each of the 2 tasks that start together, under one value of rack"
+    free = "one node that admits it and has 3 cores free"
+    assert said == f"{free}, and {together}, and that no workload before it takes the room"
+
+
+def test_what_has_room_under_another_value_of_its_topology_is_not_counted():
+    """One task would fit, and the gang starts where all of it does."""
+    nodes = [node("a0", cpu=3, labels={"rack": "a"}), node("b0", cpu=2, labels={"rack": "b"})]
+    work = [workload("g", tasks=2, of=spec(cpu=3), age=5, topology=Topology(required="rack"))]
+    work.append(workload("r", of=spec(cpu=2), on=["b0"], running=9))
+    nodes.append(node("b1", cpu=6, labels={"rack": "b"}))
+    work.append(workload("s", of=spec(cpu=6), on=["b1"], running=9))
+    assert told(cluster(nodes, work, actions=("allocate",)), "g")[1] == (
+        "room for all 2 of its tasks at the same time, under one value of rack",
+    )
 
 
 def making_room(*more, **settings):

@@ -78,13 +78,18 @@ def _nodes(found, waiting, match):
     for part in match[1].split(" and "):
         resource, most = amount(part)
         free[resource] = free.get(resource, 0) + most
-    made = [_admitting(waiting, f"new{number}", free) for number in range(int(match[2] or 1))]
+    made = [_admitting(found, waiting, f"new{number}", free) for number in range(int(match[2] or 1))]
     return [replace(found, nodes=(*found.nodes, *made)), *([_smaller(found, waiting)] if match[3] else [])]
 
 
-def _admitting(waiting, name, free):
+def _admitting(found, waiting, name, free):
     spec = next(t.spec for t in waiting.tasks if t.phase is Phase.PENDING)
-    return node(name, cpu=0, extra=free, labels={"zone": name, **dict(spec.node_selector)}, features=spec.features)
+    labels = {"zone": name, **dict(spec.node_selector)}
+    if waiting.topology is not None and waiting.topology.required:
+        label = waiting.topology.required
+        known = {n.name: n.labels.get(label) for n in found.nodes}
+        labels[label] = next((at for t in waiting.tasks if (at := known.get(t.node))), "new")
+    return node(name, cpu=0, extra=free, labels=labels, features=spec.features)
 
 
 def _smaller(found, waiting):
@@ -97,7 +102,7 @@ def _more_nodes(found, waiting, match):
     free = {**dict(spec.requests), PODS: 1}
     if spec.gpu_share is not None:
         free[GPU] = spec.gpu_share.devices
-    made = [_admitting(waiting, f"new{number}", free) for number in range(int(match[1]))]
+    made = [_admitting(found, waiting, f"new{number}", free) for number in range(int(match[1]))]
     return [replace(found, nodes=(*found.nodes, *made))]
 
 

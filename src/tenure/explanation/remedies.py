@@ -116,7 +116,9 @@ def _a_right(n: Numbers, workload: Workload) -> list[str]:
 
 def _more_room(n: Numbers, workload: Workload) -> list[str]:
     if "room" in n:
-        return [f"room for {n['tasks'] - n['room']} more of its tasks at the same time"]
+        under = _under_one_value(workload)
+        many = f"all {n['tasks']}" if under else f"{n['tasks'] - n['room']} more"
+        return [f"room for {many} of its tasks at the same time{under}"]
     return [f"{_suitable_node(n, workload)}, and {_FIRST}"]
 
 
@@ -193,7 +195,14 @@ def _for_the_others(workload: Workload) -> str:
     core = workload.core
     if workload.started_at is not None or workload.sub_groups or core <= 1:
         return ""
-    return f", and as much for each of the {core} tasks that start together"
+    return f", and as much for each of the {core} tasks that start together{_under_one_value(workload)}"
+
+
+def _under_one_value(workload: Workload) -> str:
+    """Say that nodes have to share a value of a label; that of what has a place already is an obstacle of its own."""
+    label = workload.topology.required if workload.topology is not None else None
+    begun = workload.started_at is not None or any(task.node is not None for task in workload.tasks)
+    return "" if label is None or begun else f", under one value of {label}"
 
 
 def _nodes_to_come(n: Numbers, _: Workload) -> list[str]:
