@@ -70,6 +70,16 @@ def test_whoever_is_gone_in_time_may_take_from_others_counted_from_when_they_hav
     assert bool(steps(play(full(behind(9), victim=victim, backfill="easy")))) is goes
 
 
+@pytest.mark.parametrize(("backfill", "minutes", "goes"), [
+    ("none", None, True), ("easy", None, False), ("easy", 600, False), ("easy", 9, True),
+])  # fmt: skip
+def test_nothing_overdue_is_requeued_for_whoever_would_delay_the_first_that_waits(backfill, minutes, goes):
+    """Its end has passed, so that the reservation may count on its room; who is gone in time may have it until then."""
+    overdue = replace(VICTIM, expected_runtime=MINUTE)
+    found = play(full(behind(minutes), victim=overdue, backfill=backfill, actions=("allocate", "requeue")))
+    assert steps(found) == [("victim", "victim-0")] * goes
+
+
 @pytest.mark.parametrize(("minutes", "goes"), [(1, True), (2, False)])
 def test_a_notice_puts_the_end_off_as_well(minutes, goes):
     victim = replace(VICTIM, tasks=tuple(replace(t, grace_period=0) for t in VICTIM.tasks))
