@@ -1,6 +1,7 @@
 """The Helm chart, the kustomize base and ``tenure install``: three ways to the same objects."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tools.controlplane import build
+from tools.controlplane.process import SPARING
 from tools.deploy import kustomize
 from tools.deploy.write import DEPLOY, files
 
@@ -90,12 +92,18 @@ def helm():
     return build.build(build.HELM) / "helm"
 
 
+def done(command):
+    """Give how a program of Go's ended, which collects garbage rarely."""
+    environment = {**SPARING, **os.environ}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
 def template(helm, tmp_path, values, *options):
     """Give what the chart makes of values, and what Helm says against them."""
     path = tmp_path / "values.yaml"
     path.write_text(yaml.safe_dump(values))
     command = [str(helm), "template", "tenure", str(CHART), "--namespace", NAMESPACE, "--values", str(path), *options]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = done(command)
     return run.stdout, run.stderr
 
 
@@ -193,7 +201,7 @@ def test_what_kubernetes_1_35_has_not_is_refused_with_the_reason(helm, tmp_path,
 
 
 def test_helm_lint_finds_nothing(helm):
-    run = subprocess.run([str(helm), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    run = done([str(helm), "lint", "--strict", str(CHART)])
     assert run.returncode == 0, run.stdout + run.stderr
     assert "WARNING" not in run.stdout
 
@@ -214,7 +222,7 @@ def kubectl():
 
 
 def kustomized(kubectl, folder):
-    run = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True, check=False)
+    run = done([str(kubectl), "kustomize", str(folder)])
     assert run.returncode == 0, run.stderr
     return compared(documents(run.stdout))
 
