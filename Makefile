@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Four workers a processor, at most eight: tests on a control plane mostly wait, and one worker of four computes meanwhile.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 4 : 8 )))
+# Three workers a processor, at most six: tests on a control plane mostly wait, and one worker of four computes meanwhile.
+# Eight take longer on two processors: each collects all tests and keeps a control plane.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 4 : 6 )))
 
 # Format, lint, types and import layers.
 CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
