@@ -8,7 +8,7 @@ from typing import Any, Final
 _MEANINGS: Final = (
     ("not a database", "is no SQLite file; name another file, or move this one away", False),
     ("malformed", "is damaged; restore it from a copy, or save what can be read: sqlite3 FILE .recover", False),
-    ("disk is full", "the disk is full; make room, and what is waiting will be written", True),
+    ("disk is full", "the disk is full; make room on it", True),
     ("disk i/o error", "the disk cannot be read or written; look at the system's log", True),
     (
         "read-only transaction",
