@@ -150,8 +150,10 @@ class Reprieve:
     def _last(self, staying: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
         """Whether then no contender would lose its place by what follows, which was judged with those ``staying`` gone.
 
-        That may be so of sets that leave the room which is used now: others would have got it.
+        That may be so of sets that leave the room which is used now, where some workload grows: it would have got it.
         """
+        if self.context.aftermath is None or not self.context.aftermath.asked.growing():
+            return True
         nodes = {t.node for t in staying} | {t.nominated for t in promised}
         sets = sets_of(self.context, self.settled, staying)
         near = [c for c, (_, gone) in sets.items() if any(t.leaving in nodes for t in gone)]
