@@ -58,7 +58,7 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     """
     problems, names = ProblemList(source), UniqueNames()
     trace = LoggedTrace(source, options, "azure", dated=False)
-    head = first_line(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace"))
+    head = first_line(source.head)
     named = source.is_parquet or is_header(head, MACHINES.names) or options.mapping.pairs
     layout = TableLayout(header=None if named else MACHINES.names, missing=NOTHING, same=SAME)
     table = TraceTableReader(source, MACHINES, problems, layout=layout, mapping=options.mapping)

@@ -323,7 +323,7 @@ def _version(source: TraceSource, options: ReadOptions) -> _Version:
     InvalidInputError
         It is a table of jobs, which says nothing of what they ask for.
     """
-    head = source.data[: 64 * 1024].decode("utf-8-sig", errors="replace")
+    head = source.head
     names = first_line(head)
     jobs_only = len(names) == len(JOB_EVENTS.columns) and names[0].isdecimal()
     if not _is_json(source) and not source.is_parquet and not options.mapping.pairs:

@@ -208,14 +208,10 @@ def _table_of(source: TraceSource, options: ReadOptions) -> TraceTable | None:
     """Tell which table a file is: by most of its column names, or else by how many columns it has."""
     if options.mapping.pairs or source.is_parquet:
         return TASKS
-    head = _head(source)
+    head = first_line(source.head)
     if _has_names(source, options):
         return max(TABLES, key=lambda table: len(set(table.names).intersection(head)))
     return next((table for table in TABLES if len(table.columns) == len(head)), None)
-
-
-def _head(source: TraceSource) -> list[str]:
-    return first_line(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace"))
 
 
 def _reader(source: TraceSource, table: TraceTable, problems: ProblemList, options: ReadOptions) -> TraceTableReader:
@@ -224,7 +220,7 @@ def _reader(source: TraceSource, table: TraceTable, problems: ProblemList, optio
 
 
 def _has_names(source: TraceSource, options: ReadOptions) -> bool:
-    named = is_header(_head(source), (name for table in TABLES for name in table.names))
+    named = is_header(first_line(source.head), (name for table in TABLES for name in table.names))
     return bool(options.mapping.pairs) or source.is_parquet or named
 
 

@@ -21,9 +21,6 @@ ALL = (
 FORMATS: dict[str, TraceFormat] = {reader.name: reader for reader in ALL}
 """Readers by name; recognition asks them in this order."""
 
-HEAD = 64 * 1024
-"""Bytes of the file that recognition looks at."""
-
 
 def open_trace(path: Path, name: str | None, options: ReadOptions) -> Trace:
     """Read a trace in the named format, or in the one that its content and file name show.
@@ -70,7 +67,7 @@ def _check_options(source: TraceSource, reader: TraceFormat, options: ReadOption
 def _recognise(source: TraceSource, options: ReadOptions) -> TraceFormat:
     if options.mapping.pairs:
         return tenure_csv.FORMAT
-    head = source.data[:HEAD].decode("utf-8-sig", errors="replace")
+    head = source.head
     for reader in FORMATS.values():
         if reader.recognises(source.path.name.lower(), head):
             return reader

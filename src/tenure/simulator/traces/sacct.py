@@ -191,7 +191,7 @@ def _is_json(source: TraceSource) -> bool:
 
 
 def _separator(source: TraceSource) -> str:
-    return "|" if "|" in first_text(source.data[: 64 * 1024].decode("utf-8-sig", errors="replace")) else ","
+    return "|" if "|" in first_text(source.head) else ","
 
 
 def _recognises(_name: str, head: str) -> bool:

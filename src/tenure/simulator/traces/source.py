@@ -26,6 +26,9 @@ MAX_BOMB = 16 << 20
 """Bytes that any packed trace may unpack to."""
 
 PIECE = 1 << 20
+HEAD = 64 * 1024
+"""Bytes from which it is told what a file is."""
+
 MAX_COUNTED = 100_000
 """Malformed lines after which reading stops."""
 
@@ -49,6 +52,11 @@ class TraceSource:
     def is_parquet(self) -> bool:
         """Whether the content is Apache Parquet."""
         return self.data.startswith(PARQUET_MAGIC)
+
+    @property
+    def head(self) -> str:
+        """The beginning of the content, by which it is told what the file is; what is no UTF-8 is replaced."""
+        return self.data[:HEAD].decode("utf-8-sig", errors="replace")
 
     def text(self) -> str:
         """Decode the content as UTF-8.
