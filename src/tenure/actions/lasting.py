@@ -13,7 +13,7 @@ from typing import Final
 
 from tenure.actions.context import Context
 from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
-from tenure.actions.sets import Sets, judged, sets_of
+from tenure.actions.victim_sets import Sets, judged, sets_of
 from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO

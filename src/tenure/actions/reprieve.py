@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from tenure.actions.context import Context
-from tenure.actions.sets import judged, sets_of
+from tenure.actions.victim_sets import judged, sets_of
 from tenure.engine.plan import EVICTING
 from tenure.engine.serving.allocation import promise, serve
 from tenure.engine.state.cost import MICRO
@@ -155,7 +155,7 @@ class Reprieve:
         if self.context.aftermath is None or not self.context.aftermath.asked.growing():
             return True
         nodes = {t.node for t in staying} | {t.nominated for t in promised}
-        sets = sets_of(self.context, self.settled, staying)
+        sets = sets_of(self.context, self.settled, frozenset(staying))
         near = [c for c, (_, gone) in sets.items() if any(t.leaving in nodes for t in gone)]
         refused = (judged(self.context, sets, c, to_the_end) for c in near if self.judgements.spend())
         return all(refusal is None for refusal in refused)

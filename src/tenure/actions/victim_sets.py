@@ -28,7 +28,9 @@ def sets_of(context: Context, settled: Collection[str], staying: Collection[Task
             continue
         task = workloads[step.workload].tasks[step.task_index]
         if task not in staying:
-            found[contender] = cast("Cause", step.cause), [*found.get(contender, (None, []))[1], task]
+            tasks = found[contender][1] if contender in found else []
+            tasks.append(task)
+            found[contender] = cast("Cause", step.cause), tasks
     paid = {t.workload for t in context.paid if t.nominated >= 0}
     return {
         contender: (cause, tasks)
