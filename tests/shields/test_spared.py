@@ -74,6 +74,18 @@ def test_where_nothing_else_helps_it_goes(cause):
 
 
 @pytest.mark.parametrize("cause", CAUSES)
+def test_two_go_together_rather_than_one_that_asked_to_be_spared(cause):
+    """A set with fewer such tasks comes first, also where each candidate is tried alone before several."""
+    given = contended(cause, {"allow_preemption": False})
+    own = "mine" if cause == "preempt" else "theirs"
+    fields = {"expected_runtime": 60} if cause == "requeue" else {}
+    halves = [workload(f"half-{n}", of=spec(cpu=2), on="n", queue=own, running=60_000, **fields) for n in (0, 1)]
+    given = replace(given, workloads=(*halves, *(w for w in given.workloads if w.name != "dear")))
+    evicted = {s.workload for s in play(given).steps if s.action == "evict"}
+    assert evicted == {"default/half-0", "default/half-1"}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
 def test_a_task_alone_may_ask(cause):
     """An annotation of the pod counts as one of its workload does."""
     found = contended(cause, {})

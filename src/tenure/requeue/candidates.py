@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from tenure.engine.requeued import Nominated
@@ -38,12 +39,14 @@ class PlacedThisCycle(NamedTuple):
 class RequeueCandidate:
     """A workload that may be requeued.
 
-    ``over`` says how far the queue is over its fair share, relative to it (0: it is not).
+    ``over`` says how far the queue is over its fair share, relative to it (0: it is not); ``spared``, whether some
+    task that stands somewhere asked to be spared.
     """
 
     workload: WorkloadState
     nominated: Nominated
     over: float
+    spared: bool
     done: bool = False
 
     def kind(self, session: Session) -> CandidateKind:
@@ -109,11 +112,12 @@ def in_order(session: Session, shares: CurrentShares, nominated: list[Nominated]
         leaf = workload.leaf
         if leaf not in over:
             over[leaf] = max(0.0, *(_excess(session, shares, queue) for queue in session.queues.path[leaf]))
-        found.append(RequeueCandidate(workload, entry, over[leaf]))
+        asks = any(spared(session, t) for t in workload.tasks if t.node >= 0)
+        found.append(RequeueCandidate(workload, entry, over[leaf], asks))
     found.sort(key=_rank)
     if session.settings.requeue.order == "cost":
         found.sort(key=lambda c: price_of_all(session, tasks) if (tasks := c.workload.placed()) else 0)
-    found.sort(key=lambda c: any(spared(session, t) for t in c.workload.tasks if t.node >= 0))
+    found.sort(key=attrgetter("spared"))
     return found
 
 

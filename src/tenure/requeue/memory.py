@@ -15,13 +15,15 @@ class SearchPosition(NamedTuple):
     """The position where the search was cut off: what it would have tried next.
 
     ``contender`` and ``candidate`` are names; without a candidate it is a set of the first ``size``, or, for one
-    candidate, the option of that number. ``spared`` are those that have been given back from the set.
+    candidate, the option of that number. ``spared`` are those that have been given back from the set. ``everybody``:
+    the set was looked for among all candidates, and not among those alone that did not ask to be spared.
     """
 
     contender: str
     candidate: str = ""
     size: int = 0
     spared: tuple[str, ...] = ()
+    everybody: bool = False
 
 
 class RequeueMemory:

@@ -19,11 +19,15 @@ Gives = tuple[list[Piece], list[Piece]]
 
 
 class MultiVictimSearch:
-    """The search for sets of at most ``most`` candidates, as things were when the ``prefilter`` was made."""
+    """The search for sets of at most ``most`` candidates, as things were when the ``prefilter`` was made.
 
-    def __init__(self, attempts: RequeueAttempts, prefilter: CandidatePrefilter) -> None:
+    ``everybody``: among them are those that asked to be spared.
+    """
+
+    def __init__(self, attempts: RequeueAttempts, prefilter: CandidatePrefilter, *, everybody: bool) -> None:
         self.attempts = attempts
         self.prefilter = prefilter
+        self.everybody = everybody
         self.most = prefilter.most
 
     def run(self, cls: ContenderClass, start: SearchPosition | None) -> None:
@@ -54,7 +58,8 @@ class MultiVictimSearch:
             if which and pieces == [p for pair in gives[:size] for p in pair[0]]:
                 continue
             spared = start.spared if start is not None and number == start.size else ()
-            paying = self._paying(contender, need, pieces, SearchPosition(contender.key, size=number, spared=spared))
+            position = SearchPosition(contender.key, size=number, spared=spared, everybody=self.everybody)
+            paying = self._paying(contender, need, pieces, position)
             if paying is not None:
                 self.attempts.commit(cls, contender, chosen[:size], self._reprieved(contender, chosen[:size], paying))
                 return

@@ -1,12 +1,14 @@
 """The trial of candidates for requeue: an eviction is kept only if a more deserving workload then runs.
 
-Each candidate alone comes first, in order; then growing sets, of which a candidate that is not needed runs on. What is
-committed is written into the plan with the time before which the workload is not requeued again.
+Each candidate alone comes first, in order; then growing sets, of which a candidate that is not needed runs on. Those
+that asked to be spared have their turns after all others, alone and then in sets with them. What is committed is
+written into the plan with the time before which the workload is not requeued again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.requeued import RequeueOutcome
@@ -26,6 +28,16 @@ from tenure.victims.rules.pieces import Piece
 
 OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
 """Rules that look at queues alone."""
+
+
+class SetTurn(NamedTuple):
+    """The turn of a class of contenders to look for a set of candidates."""
+
+    cls: ContenderClass
+    sets: MultiVictimSearch
+
+
+Turn = CandidateMatch | SetTurn
 
 
 class RequeueTransactions:
@@ -68,17 +80,11 @@ class RequeueTransactions:
         return attempts.cut
 
     def _round(self, position: SearchPosition | None) -> None:
-        """Give all their turns, from ``position`` on and round to it: candidates alone, then contenders for sets.
+        """Give all their turns, from ``position`` on and round to it.
 
         What is known of sets holds until something is committed.
         """
-        barred, until = self.pending_index.barred(self.state.evicted)
-        self.state.wake_at(until)
-        prefilter = CandidatePrefilter(
-            self.session, self.shares, self.left, gather(self.session, self.pending_index, barred)
-        )
-        sets = MultiVictimSearch(self.attempts, prefilter)
-        turns: list[CandidateMatch | ContenderClass] = [*prefilter.alone(), *prefilter.classes]
+        turns = self._turns()
         found = _place_of(position, turns)
         at, position = (0, None) if found is None else (found, position)
         attempts, number, unseen = self.attempts, self.attempts.commits.number, None
@@ -91,11 +97,26 @@ class RequeueTransactions:
                     break
                 self._alone(turn, start)
             elif not changed:
-                sets.run(turn, start)
+                turn.sets.run(turn.cls, start)
             if attempts.cut is not None:
                 break
         seen = self.left if unseen is None else self.left[: self.left.index(unseen)]
         self.considered.update(c.workload.key for c in seen)
+
+    def _turns(self) -> list[Turn]:
+        """Give the turns in order: candidates alone, then contenders for sets; then those with what is to be spared."""
+        barred, until = self.pending_index.barred(self.state.evicted)
+        self.state.wake_at(until)
+        contenders = gather(self.session, self.pending_index, barred)
+        others = [c for c in self.left if not c.spared]
+        turns: list[Turn] = []
+        for candidates in (others, self.left) if len(others) < len(self.left) else (others,):
+            everybody = candidates is self.left
+            prefilter = CandidatePrefilter(self.session, self.shares, candidates, contenders)
+            sets = MultiVictimSearch(self.attempts, prefilter, everybody=everybody)
+            turns += [match for match in prefilter.alone() if match.candidate.spared or not everybody]
+            turns += [SetTurn(cls, sets) for cls in prefilter.classes]
+        return turns
 
     def _contended(self) -> bool:
         """Whether workloads wait other than those that were evicted in this cycle."""
@@ -131,14 +152,14 @@ class RequeueTransactions:
         return self.attempts.commit(cls, contender, [candidate], pieces)
 
 
-def _place_of(position: SearchPosition | None, turns: Sequence[CandidateMatch | ContenderClass]) -> int | None:
+def _place_of(position: SearchPosition | None, turns: Sequence[Turn]) -> int | None:
     """Give whose turn it was, None if that is not there any more."""
     for place, turn in enumerate(turns if position is not None else ()):
         assert position is not None
         if isinstance(turn, CandidateMatch):
             if turn.candidate.workload.key == position.candidate:
                 return place
-        elif not position.candidate and turn.has(position.contender):
+        elif not position.candidate and turn.cls.has(position.contender) and turn.sets.everybody == position.everybody:
             return place
     return None
 
