@@ -48,11 +48,11 @@ def drawn(seed):
     leaves = [q.name for q in queues if q.name not in parents]
     workloads = (*_running(rng, nodes, size, leaves), *_waiting(rng, size, leaves))
     quota = rng.random() < 0.4
-    state = Cluster(now=NOW, settings=_settings(rng, quota=quota), nodes=nodes, queues=queues, workloads=workloads)
-    return _lowered(rng, state) if quota else state
+    state = Cluster(now=NOW, settings=settings(rng, quota=quota), nodes=nodes, queues=queues, workloads=workloads)
+    return lowered(rng, state) if quota else state
 
 
-def _settings(rng, *, quota):
+def settings(rng, *, quota):
     budgets = ()
     if rng.random() < 0.2:
         budgets = (BudgetRule(name="few", max_evictions=rng.randint(0, 3), per=10 * MINUTE),)
@@ -215,7 +215,7 @@ def _workload(rng, name, tasks, leaves, created):
     )
 
 
-def _lowered(rng, state):
+def lowered(rng, state):
     """Lower the max of a queue below what it uses, so long ago that its deadline has passed."""
     session = session_of(state)
     held = {q.name: session.queues.allocated[n][session.queues.resources.index(GPU)]

@@ -91,6 +91,10 @@ class NodeLabels:
             found = self._domains[key] = (ids, values)
         return found
 
+    def places(self, node: int) -> tuple[int, ...]:
+        """Give the domains in which a node stands, of all labels by which domains were asked for."""
+        return tuple(int(ids[node]) for ids, _ in self._domains.values())
+
     def domain_of(self, key: str, node: int) -> NDArray[np.int64]:
         """Give the nodes with a node's own value of ``key``; none where it has not the label."""
         ids, _ = self.domains(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tenure.engine.refusal import Refusal
@@ -15,10 +15,15 @@ from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet, Enough
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, needed_of
+from tenure.victims.search.alike_pieces import AlikePieces
 from tenure.victims.search.returning_victims import ReturningVictims
 
 MOST_IN_VAIN = 32
 """Sets that may be played to the end without a place that the contender may have, before the search gives up."""
+
+
+IN_VAIN = (NO_ROOM, NO_LANDING, RESERVED)
+"""Refusals of sets that were played to the end without a place that the contender may have."""
 
 
 @dataclass(slots=True)
@@ -93,37 +98,48 @@ class SetTrials:
         self._returning = ReturningVictims(rules.session, rules.contender)
         self._without_effect = 0
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
+        self._alike = AlikePieces(rules.session)
+        self._in_vain: dict[Hashable, Refusal] = {}
 
     def play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
         """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays.
 
         ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
         """
-        brief = enough is not None and not last and not self.many
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
             pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
             self.found.tried += 1
-            last = last and self.prepare is not None
-            if last and self.prepare is not None:
-                self.prepare(pieces)
-            verdict = self.dry_runs.play(self.rules, pieces, keep=last, enough=enough, brief=brief)
-            if last and isinstance(verdict, AcceptedSet) and verdict.undone is None:
-                self.found.played = verdict
+            verdict = self._in_vain.get(self._alike.kind_of(pieces)) if self._in_vain else None
+            if verdict is None:
+                verdict = self._play(pieces, last=last, enough=enough)
             if isinstance(verdict, Refusal):
-                verdict = self._learn(pieces, verdict)
+                self._without_effect += verdict.shield in IN_VAIN
+                self.refuse(pieces, verdict)
             self._verdicts[key] = verdict
         return verdict
 
+    def _play(self, pieces: list[Piece], *, last: bool, enough: Enough | None) -> AcceptedSet | Refusal:
+        brief = enough is not None and not last and not self.many
+        last = last and self.prepare is not None
+        if last and self.prepare is not None:
+            self.prepare(pieces)
+        verdict = self.dry_runs.play(self.rules, pieces, keep=last, enough=enough, brief=brief)
+        if isinstance(verdict, Refusal):
+            return self._learn(pieces, verdict)
+        if last and verdict.undone is None:
+            self.found.played = verdict
+        return verdict
+
     def _learn(self, pieces: list[Piece], refusal: Refusal) -> Refusal:
-        """Note a refusal, and who had its place back; gives it as one about the first of these."""
+        """Learn from a refusal for other sets; gives it as one about the first who had its place back."""
         if refusal.shield == NO_ROOM and (back := self.dry_runs.back):
-            refusal = refusal._replace(about=back[0].key)
             self._returning.learn(pieces, back)
             self.returned.update(back)
-        self._without_effect += refusal.shield in (NO_ROOM, NO_LANDING, RESERVED)
-        self.refuse(pieces, refusal)
+            return refusal._replace(about=back[0].key)
+        if refusal.shield in IN_VAIN:
+            self._in_vain[self._alike.kind_of(pieces)] = refusal
         return refusal
 
     def refuse(self, pieces: Sequence[Piece], refusal: Refusal) -> None:

@@ -1,0 +1,55 @@
+"""Which sets of pieces fail alike: tasks of one workload that stand alone on nodes which are alike without them.
+
+A large elastic workload holds dozens of nodes so; what one of its tasks makes no room for, no other does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from tenure.engine.state.session import Session
+from tenure.victims.rules.pieces import Piece
+
+
+class AlikePieces:
+    """Gives pieces their kind, as the session stands while one contender is searched for.
+
+    Nodes are alike if they have the same room and devices, admit the same classes of tasks, and stand in the same
+    domains. Where tasks have terms about others, no two pieces are alike, nor are those beside which others stand.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._kinds: dict[Piece, Hashable] = {}
+        self._nodes: dict[int, Hashable] = {}
+
+    def kind_of(self, pieces: Sequence[Piece]) -> Hashable:
+        """Give what a set of pieces has in common with those that fail like it."""
+        return frozenset(Counter(map(self._kind, pieces)).items())
+
+    def _kind(self, piece: Piece) -> Hashable:
+        found = self._kinds.get(piece)
+        if found is None:
+            found = self._kinds[piece] = self._look(piece)
+        return found
+
+    def _look(self, piece: Piece) -> Hashable:
+        session, own = self.session, set(piece.tasks)
+        if session.terms.used or any(t.terms is not None for t in own):
+            return piece
+        if any(other not in own for t in own for other in session.on_node[t.node]):
+            return piece
+        tasks = sorted((t.cls.id, id(t.group), self._node(t.node)) for t in own)
+        core = tuple(is_core for _, is_core in piece.stages)
+        return piece.workload, piece.whole, piece.group, piece.fresh, piece.spared, core, tuple(tasks)
+
+    def _node(self, number: int) -> Hashable:
+        found = self._nodes.get(number)
+        if found is None:
+            nodes, classes = self.session.nodes, self.session.classes.classes
+            found = self._nodes[number] = (
+                nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes(),
+                bytes(cls.static_list[number] for cls in classes), nodes.labels.places(number),
+            )  # fmt: skip
+        return found
