@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -57,30 +58,36 @@ class ImaginedRoom:
     def release(self, endings: Sequence[Ending]) -> None:
         """Give back what the active tasks of these workloads hold, and where they are nominated to."""
         nodes = self.nodes
-        freed: dict[tuple[int, int], int] = {}
-        devices: dict[tuple[int, int], int] = {}
-        counted = nodes.rows - 1 if nodes.has_devices else -1
+        where: dict[tuple[TaskClass, bool], list[int]] = {}
+        places, numbers, parts = list[int](), list[int](), list[int]()
         for ending in endings:
             for task in ending[-1].tasks:
-                node, devices_held, cls = task.node, task.devices, task.cls
+                node, devices, cls = task.node, task.devices, task.cls
                 if node < 0 or not task.active:  # most are: the function is called for the others alone
-                    node, devices_held = place_of(task)
+                    node, devices = place_of(task)
                     if node < 0:
                         continue
-                for row, amount in cls.asks:
-                    if row != counted or not devices_held:
-                        freed[row, node] = freed.get((row, node), 0) + amount
-                if devices_held:
-                    milli = cls.milli_on(node)
-                    devices.update({(node, d): devices.get((node, d), 0) + milli for d in devices_held})
-                    if cls.milli is not None:
-                        key = nodes.gpu_row, node
-                        freed[key] = freed.get(key, 0) + milli * cls.devices
-        _release_devices(nodes, devices)
-        for half in (0, nodes.rows) if freed else ():
-            rows, places = zip(*freed, strict=True)
-            nodes.room[np.array(rows) + half, np.array(places)] += np.fromiter(freed.values(), np.int64, len(freed))
-        nodes.changed += dict.fromkeys(node for _, node in freed)
+                where.setdefault((cls, bool(devices)), []).append(node)
+                if devices:
+                    places += (node,) * len(devices)
+                    numbers += devices
+                    parts += (cls.milli_on(node),) * len(devices)
+        for (cls, numbered), there in where.items():
+            self._give_back(cls, there, numbered=numbered)
+        _release_devices(nodes, places, numbers, parts)
+
+    def _give_back(self, cls: TaskClass, where: Sequence[int], *, numbered: bool) -> None:
+        """Give back what tasks of a class take of nodes, one on each; which devices are free is counted elsewhere."""
+        nodes, tasks = self.nodes, Counter(where)
+        there, many = (np.fromiter(of, np.int64, len(tasks)) for of in (tasks, tasks.values()))
+        amounts = cls.both
+        if numbered:
+            amounts = amounts.copy()
+            amounts[[nodes.rows - 1, 2 * nodes.rows - 1]] = 0
+        nodes.room[:, there] += amounts[:, None] * many
+        if cls.milli is not None and numbered:
+            nodes.room[[[nodes.gpu_row], [nodes.rows + nodes.gpu_row]], there] += cls.milli[there] * cls.devices * many
+        nodes.changed += tasks
 
     def _occupy(self, cls: TaskClass, node: int, devices: tuple[int, ...], sign: int) -> None:
         """Take (``sign`` 1) or give back (-1) what a task of a class holds on a node."""
@@ -162,16 +169,15 @@ class ImaginedRoom:
         return True
 
 
-def _release_devices(nodes: NodeTable, freed: dict[tuple[int, int], int]) -> None:
-    """Give back parts of devices, by node and device, and count anew which are free."""
-    if not freed:
+def _release_devices(nodes: NodeTable, places: Sequence[int], numbers: Sequence[int], parts: Sequence[int]) -> None:
+    """Give back parts of devices, by node and number of the device, and count anew which are free."""
+    if not places:
         return
-    places, numbers = (np.array(column) for column in zip(*freed, strict=True))
-    nodes.device[:, places, numbers] += np.fromiter(freed.values(), np.int64, len(freed))
-    touched = np.unique(places)
+    np.add.at(nodes.device, (np.array([[NOW], [THEN]]), np.array(places), np.array(numbers)), np.array(parts))
+    touched = list(dict.fromkeys(places))
     free = (nodes.device[THEN, touched] == MILLI).sum(axis=1)
     nodes.room[nodes.rows - 1, touched] = nodes.room[2 * nodes.rows - 1, touched] = free
-    nodes.changed += touched.tolist()
+    nodes.changed += touched
 
 
 def _pack(nodes: NodeTable, scorer: Scorer, cls: TaskClass, number: int, mask: Mask | None) -> bool:
