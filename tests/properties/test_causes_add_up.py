@@ -7,6 +7,7 @@ import os
 import pytest
 from tests.effort import tries
 from tests.properties.adding_up import announced, drawn, forbidden, guarded, improved, played, priced
+from tests.properties.loaded import states, varied
 
 CLUSTERS = int(os.environ.get("TENURE_CLUSTERS", "60"))
 """How many clusters are played; ``TENURE_CLUSTERS=20000`` takes some ten minutes on one processor."""
@@ -220,3 +221,25 @@ def test_what_broke_it_once_with_disruption_budgets(seed):
 @pytest.mark.parametrize("seed", BROKEN_WITH_NOTICES, ids=str)
 def test_what_broke_it_once_with_notices(seed):
     assert forbidden(played(announced(seed), CYCLES)) == []
+
+
+@pytest.mark.parametrize("seed", range(4, 4 + tries(3, 60)))
+def test_they_add_up_at_real_scale(seed):
+    """With gangs that hold half of a cluster of 128 nodes, whenever something was evicted under a load of 0.9."""
+    broken = {}
+    for number, state in enumerate(states(seed, tries(60, 120))):
+        found = forbidden(played(varied(state, seed), CYCLES))
+        if found:
+            broken[number] = found
+    assert not broken
+
+
+BROKEN_AT_REAL_SCALE = {
+    (1, 120, 7): "moves were looked for ahead among surplus tasks of one workload alone, for they are the cheapest",
+}
+"""Seed, jobs and number of the state, with what was wrong."""
+
+
+@pytest.mark.parametrize(("seed", "jobs", "number"), BROKEN_AT_REAL_SCALE, ids=str)
+def test_what_broke_it_once_at_real_scale(seed, jobs, number):
+    assert forbidden(played(varied(list(states(seed, jobs))[number], seed), CYCLES)) == []

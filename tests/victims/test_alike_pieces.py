@@ -26,7 +26,7 @@ def hits(monkeypatch):
     def played_anyway(self, pieces, **asked):
         known = None
         if frozenset(pieces) not in self._verdicts and self._in_vain:
-            known = self._in_vain.get(self._alike.kind_of(pieces))
+            known = self._in_vain.get(self.alike.kind_of(pieces))
         verdict = play(self, pieces, **asked)
         if known is not None:
             anyway = self.dry_runs.play(self.rules, sorted_pieces(pieces))

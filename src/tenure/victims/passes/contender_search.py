@@ -125,7 +125,7 @@ class ContenderSearch:
         prepare = partial(self.prepare, rules) if self.prepare is not None and last_word else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
-        scope = CheapestScope(candidates.all(), EXACT) if cheapest else scope
+        scope = CheapestScope(self.session, candidates.all(), EXACT) if cheapest else scope
         patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone

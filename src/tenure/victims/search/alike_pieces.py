@@ -6,7 +6,7 @@ A large elastic workload holds dozens of nodes so; what one of its tasks makes n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from tenure.engine.state.session import Session
 from tenure.victims.rules.pieces import Piece
@@ -27,6 +27,15 @@ class AlikePieces:
     def kind_of(self, pieces: Sequence[Piece]) -> Hashable:
         """Give what a set of pieces has in common with those that fail like it."""
         return frozenset(Counter(map(self._kind, pieces)).items())
+
+    def first_of_each(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Give the pieces, of those of one kind the first alone."""
+        seen = set[Hashable]()
+        for piece in pieces:
+            kind = self._kind(piece)
+            if kind not in seen:
+                seen.add(kind)
+                yield piece
 
     def _kind(self, piece: Piece) -> Hashable:
         found = self._kinds.get(piece)

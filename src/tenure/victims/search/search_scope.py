@@ -7,15 +7,18 @@ more may be taken from further away.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import nsmallest
-from operator import attrgetter, ge
+from functools import cache
+from itertools import islice
+from operator import ge
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.queues import Amount
+from tenure.engine.state.session import Session
 from tenure.fairness.reclaiming import FULLNESS
 from tenure.victims.bounds.branches import VictimBranches
 from tenure.victims.candidates.leaf_candidates import LeafCandidates
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.search.alike_pieces import AlikePieces
 
 
 class SearchScope:
@@ -58,12 +61,17 @@ class SearchScope:
 
 
 class CheapestScope(SearchScope):
-    """The scope of a search among so many of the cheapest pieces, whatever their priority."""
+    """The scope of a search among so many pieces, one of each kind, whatever their priority.
+
+    Those come first that find a place elsewhere as things are, then the cheapest.
+    """
 
     by_priority = False
 
-    def __init__(self, pieces: Iterable[Piece], most: int) -> None:
-        self.cheapest = frozenset(nsmallest(most, pieces, key=attrgetter("cost")))
+    def __init__(self, session: Session, pieces: Iterable[Piece], most: int) -> None:
+        lands = cache(lambda cls: bool(session.scorer.fits(cls, slice(None))[0].any()))
+        in_order = sorted(pieces, key=lambda p: (not all(lands(t.cls) for t in p.tasks), p.cost))
+        self.cheapest = frozenset(islice(AlikePieces(session).first_of_each(in_order), most))
 
     def allows(self, piece: Piece) -> bool:
         """Whether a piece is one of them."""

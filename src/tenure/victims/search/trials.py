@@ -98,7 +98,7 @@ class SetTrials:
         self._returning = ReturningVictims(rules.session, rules.contender)
         self._without_effect = 0
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
-        self._alike = AlikePieces(rules.session)
+        self.alike = AlikePieces(rules.session)
         self._in_vain: dict[Hashable, Refusal] = {}
 
     def play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
@@ -111,7 +111,7 @@ class SetTrials:
         if verdict is None:
             pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
             self.found.tried += 1
-            verdict = self._in_vain.get(self._alike.kind_of(pieces)) if self._in_vain else None
+            verdict = self._in_vain.get(self.alike.kind_of(pieces)) if self._in_vain else None
             if verdict is None:
                 verdict = self._play(pieces, last=last, enough=enough)
             if isinstance(verdict, Refusal):
@@ -139,7 +139,7 @@ class SetTrials:
             self.returned.update(back)
             return refusal._replace(about=back[0].key)
         if refusal.shield in IN_VAIN:
-            self._in_vain[self._alike.kind_of(pieces)] = refusal
+            self._in_vain[self.alike.kind_of(pieces)] = refusal
         return refusal
 
     def refuse(self, pieces: Sequence[Piece], refusal: Refusal) -> None:

@@ -111,7 +111,8 @@ class VictimSearch:
             self.trials.play(beyond)  # to say why nothing is taken
         if (self.trials.many or sets.gave_up) and self.rules.cause == "consolidate":
             most, key = None if pieces is None else sets.key(pieces), sets.subsets.key
-            first = takewhile(lambda p: most is None or key([p], None) < most, islice(self.pool.ordered(), MOST_AROUND))
+            each = islice(filter(self._may_do_alone, self.trials.alike.first_of_each(self.pool.ordered())), MOST_AROUND)
+            first = takewhile(lambda p: most is None or key([p], None) < most, each)
             if one := next(filter(None, (self._alone(piece, budget) for piece in first)), None):
                 pieces = sets.lower_inside(one) or one  # the very first may have no place to go to, and one does
             found.cut = found.cut and pieces is None
@@ -164,11 +165,12 @@ class VictimSearch:
         piece = self.candidates.first(self.scope.allows)
         return None if piece is None else self._alone(piece, budget)
 
+    def _may_do_alone(self, piece: Piece) -> bool:
+        return self.usable.wanted(piece) and self.trials.may_do([piece])
+
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
         """One piece, if it will do."""
-        if not self.usable.wanted(piece) or not self.trials.may_do([piece]):
-            return None
-        if not budget.spend():
+        if not self._may_do_alone(piece) or not budget.spend():
             return None
         verdict = self.trials.play([piece], last=True, enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
