@@ -73,21 +73,8 @@ class ImaginedRoom:
                     numbers += devices
                     parts += (cls.milli_on(node),) * len(devices)
         for (cls, numbered), there in where.items():
-            self._give_back(cls, there, numbered=numbered)
+            _give_back(nodes, cls, there, numbered=numbered)
         _release_devices(nodes, places, numbers, parts)
-
-    def _give_back(self, cls: TaskClass, where: Sequence[int], *, numbered: bool) -> None:
-        """Give back what tasks of a class take of nodes, one on each; which devices are free is counted elsewhere."""
-        nodes, tasks = self.nodes, Counter(where)
-        there, many = (np.fromiter(of, np.int64, len(tasks)) for of in (tasks, tasks.values()))
-        amounts = cls.both
-        if numbered:
-            amounts = amounts.copy()
-            amounts[[nodes.rows - 1, 2 * nodes.rows - 1]] = 0
-        nodes.room[:, there] += amounts[:, None] * many
-        if cls.milli is not None and numbered:
-            nodes.room[[[nodes.gpu_row], [nodes.rows + nodes.gpu_row]], there] += cls.milli[there] * cls.devices * many
-        nodes.changed += tasks
 
     def _occupy(self, cls: TaskClass, node: int, devices: tuple[int, ...], sign: int) -> None:
         """Take (``sign`` 1) or give back (-1) what a task of a class holds on a node."""
@@ -167,6 +154,20 @@ class ImaginedRoom:
             return False
         self._occupy(task.cls, node, devices, 1)
         return True
+
+
+def _give_back(nodes: NodeTable, cls: TaskClass, where: Sequence[int], *, numbered: bool) -> None:
+    """Give back what tasks of a class take of nodes, one on each; which devices are free is counted elsewhere."""
+    tasks = Counter(where)
+    there, many = (np.fromiter(of, np.int64, len(tasks)) for of in (tasks, tasks.values()))
+    amounts = cls.both
+    if numbered:
+        amounts = amounts.copy()
+        amounts[[nodes.rows - 1, 2 * nodes.rows - 1]] = 0
+    nodes.room[:, there] += amounts[:, None] * many
+    if cls.milli is not None and numbered:
+        nodes.room[[[nodes.gpu_row], [nodes.rows + nodes.gpu_row]], there] += cls.milli[there] * cls.devices * many
+    nodes.changed += tasks
 
 
 def _release_devices(nodes: NodeTable, places: Sequence[int], numbers: Sequence[int], parts: Sequence[int]) -> None:

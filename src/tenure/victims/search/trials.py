@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.serving.reserved_start import RESERVED
@@ -179,21 +180,22 @@ class SetTrials:
         moved = list(dict.fromkeys(t for p in pieces for t in p.tasks))
         return volume_shortage(self.rules.session.nodes, moved, self.need.fixed) is None
 
-    def gives_up(self, most: int) -> bool:
+    def gives_up(self, most: float = inf) -> bool:
         """Whether as many sets were tried in vain as may be, or ``most`` of any kind."""
         return self._without_effect > self.most_in_vain or self.found.tried > most
 
-    def first_of(self, turns: Iterable[list[Piece]], budget: SearchBudget) -> list[Piece] | None:
-        """Give the first set that pays, but who does not let go or is not needed; the last are given back first."""
-        for pieces in turns:
-            kept = pieces
-            while kept and self._without_effect <= self.most_in_vain and self.may_do(kept) and budget.spend():
-                verdict = self.play(kept)
-                if isinstance(verdict, AcceptedSet):
-                    return needed(self, kept, budget, reversed(kept))
-                rest = [p for p in kept if p.workload.key != verdict.about]
-                kept = rest if len(rest) < len(kept) else []
-        return None
+
+def first_of(trials: SetTrials, turns: Iterable[list[Piece]], budget: SearchBudget) -> list[Piece] | None:
+    """Give the first set that pays, but who does not let go or is not needed; the last are given back first."""
+    for pieces in turns:
+        kept = pieces
+        while kept and not trials.gives_up() and trials.may_do(kept) and budget.spend():
+            verdict = trials.play(kept)
+            if isinstance(verdict, AcceptedSet):
+                return needed(trials, kept, budget, reversed(kept))
+            rest = [p for p in kept if p.workload.key != verdict.about]
+            kept = rest if len(rest) < len(kept) else []
+    return None
 
 
 def needed(trials: SetTrials, pieces: list[Piece], budget: SearchBudget, order: Iterable[Piece]) -> list[Piece]:

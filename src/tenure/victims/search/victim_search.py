@@ -22,7 +22,7 @@ from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.exact import MOST_AROUND, ExactSets
 from tenure.victims.search.greedy import GreedySets, Unwanted, prefix
 from tenure.victims.search.search_scope import SearchScope
-from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult, SetTrials, needed
+from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult, SetTrials, first_of, needed
 from tenure.victims.search.usable import UsablePieces
 
 EXACT = 12
@@ -87,7 +87,7 @@ class VictimSearch:
 
     def _best(self, budget: SearchBudget) -> list[Piece] | None:
         if (in_turn := self.rules.in_turn) is not None:
-            return self.trials.first_of(in_turn(filter(self.usable.wanted, self.candidates.all())), budget)
+            return first_of(self.trials, in_turn(filter(self.usable.wanted, self.candidates.all())), budget)
         first = self._first_alone(budget) if self.need.tasks == 1 else None
         if first is not None or self.found.closed or not self._choose():
             return first
@@ -111,8 +111,8 @@ class VictimSearch:
             self.trials.play(beyond)  # to say why nothing is taken
         if (self.trials.many or sets.gave_up) and self.rules.cause == "consolidate":
             most, key = None if pieces is None else sets.key(pieces), sets.subsets.key
-            each = islice(filter(self._may_do_alone, self.trials.alike.first_of_each(self.pool.ordered())), MOST_AROUND)
-            first = takewhile(lambda p: most is None or key([p], None) < most, each)
+            may_do = (p for p in self.trials.alike.first_of_each(self.pool.ordered()) if self.trials.may_do([p]))
+            first = takewhile(lambda p: most is None or key([p], None) < most, islice(may_do, MOST_AROUND))
             if one := next(filter(None, (self._alone(piece, budget) for piece in first)), None):
                 pieces = sets.lower_inside(one) or one  # the very first may have no place to go to, and one does
             found.cut = found.cut and pieces is None
@@ -165,12 +165,9 @@ class VictimSearch:
         piece = self.candidates.first(self.scope.allows)
         return None if piece is None else self._alone(piece, budget)
 
-    def _may_do_alone(self, piece: Piece) -> bool:
-        return self.usable.wanted(piece) and self.trials.may_do([piece])
-
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
         """One piece, if it will do."""
-        if not self._may_do_alone(piece) or not budget.spend():
+        if not self.usable.wanted(piece) or not self.trials.may_do([piece]) or not budget.spend():
             return None
         verdict = self.trials.play([piece], last=True, enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
