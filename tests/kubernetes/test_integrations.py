@@ -66,24 +66,51 @@ CASES = (
 )
 
 
-def real_definitions():
-    """Give the definitions of kinds as the frameworks' own modules have them, by what an API server checks with them.
+def names_in(value):
+    """Give every key in plain values, however deep."""
+    if isinstance(value, dict):
+        yield from value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        yield from names_in(one)
 
-    It is megabytes in all that it works through again with each definition: two thirds of that describes fields, or
-    older versions than the one that is stored, which is that of the manifests.
+
+def real_definitions():
+    """Give the definitions of kinds as the frameworks' own modules have them.
+
+    It is megabytes in all that an API server works through again with each definition, for seconds. Most of that
+    describes fields, is older versions than the one that is stored, which is that of the manifests, or is the fields of
+    pods' templates of which no manifest has any.
     """
+    written = (one for path in MANIFESTS.glob("*.yaml") for one in yaml.safe_load_all(path.read_text()))
+    named = frozenset(names_in(list(written)))
     for path in sorted((build.build(build.FRAMEWORKS) / build.FRAMEWORKS.beside).glob("*.yaml")):
         one = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         one["spec"]["versions"] = [version for version in one["spec"]["versions"] if version["storage"]]
-        yield undescribed(one)
+        yield thinned(one, named)
 
 
-def undescribed(schema):
-    """Give a schema without what it says in words; a field may be called ``description`` as well."""
-    if isinstance(schema, dict):
+def thinned(schema, named, *, in_pods=False):
+    """Give a schema without what it says in words, and in specs of pods without fields that are never ``named``.
+
+    What is not in a schema is refused: a manifest with a field that its kind does not have is refused as ever. A field
+    may be called ``description`` as well.
+    """
+    if isinstance(schema, list):
+        return [thinned(one, named, in_pods=in_pods) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    fields = schema.get("properties")
+    if not isinstance(fields, dict):
         said = isinstance(schema.get("description"), str)
-        return {key: undescribed(value) for key, value in schema.items() if not (said and key == "description")}
-    return [undescribed(one) for one in schema] if isinstance(schema, list) else schema
+        return {k: thinned(v, named, in_pods=in_pods) for k, v in schema.items() if not (said and k == "description")}
+    in_pods = in_pods or "containers" in fields
+    kept = named.union(schema.get("required", ())) if in_pods else fields
+    rest = {key: value for key, value in schema.items() if key not in ("properties", "description")}
+    return {
+        **thinned(rest, named, in_pods=in_pods),
+        "properties": {k: thinned(v, named, in_pods=in_pods) for k, v in fields.items() if k in kept},
+    }
 
 
 def kinds():
