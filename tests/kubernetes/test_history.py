@@ -28,7 +28,7 @@ from tenure.history.reading.statement import statement_of
 from tenure.model.values.duration import parse_time
 from tenure.model.values.problems import InvalidInputError
 
-ROUNDS = 3
+ROUNDS = 2
 WRITES = 60
 """Writes within which the scheduler is killed: on a busy machine with fewer nobody gets anywhere."""
 
@@ -51,7 +51,7 @@ class UnkindKubelet(Kubelet):
     def kill(self, request):
         """Kill the scheduler, and then be unkind."""
         super().kill(request)
-        if not self.spares.is_set() and self.chance.random() < 0.5:
+        if not self.spares.is_set() and self.chance.random() < 0.8:
             for pod in self.client.get(PODS)["items"]:
                 if said(pod, keys.EVICTION) and not is_going(pod):
                     self.by_hand.add(pod["metadata"]["name"])
