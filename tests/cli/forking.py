@@ -1,7 +1,8 @@
 """Runs commands of Tenure's one after the other, each in a process of its own that need not import anything.
 
-A server imports all commands once and forks for each that it is asked to run, with the kernel's limits on processor
-and memory. So a hundred thousand of them take minutes, a crash takes nobody with it, and what each used is known.
+A server imports all commands once and forks for each that it is asked to run, or for several that are asked for
+together, with the kernel's limits on processor and memory. So a hundred thousand of them take minutes, a crash takes
+nobody with it, and what each used is known.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ MEMORY = 8 << 30
 class Answer(NamedTuple):
     """How a command ended: its exit code, seconds of the processor, MiB at most, what it printed and complained of.
 
-    A negative code is the signal that ended it: 9 or 24 is the kernel's limit.
+    A negative code is the signal that ended it: 9 or 24 is the kernel's limit. The memory is the most that its process
+    held until then, with what it ran before.
     """
 
     code: int
@@ -54,8 +56,20 @@ class ForkingServer:
 
     def run(self, words: list[str], folder: Path) -> Answer:
         """Run a command in a folder; what it prints is read from files beside that."""
-        self._process.stdin.write(json.dumps([words, str(folder)]) + "\n")
+        (answer,) = self.run_together([(words, folder)])
+        return answer
+
+    def run_together(self, commands: list[tuple[list[str], Path]]) -> list[Answer]:
+        """Run commands, each with its folder, one after the other in one process.
+
+        To fork, and to use everything for the first time, takes longer than most commands. Where one ends the process,
+        the next one has a new process.
+        """
+        self._process.stdin.write(json.dumps([[words, str(folder)] for words, folder in commands]) + "\n")
         self._process.stdin.flush()
+        return [self._answer(folder) for _, folder in commands]
+
+    def _answer(self, folder: Path) -> Answer:
         code, seconds, mebibytes = json.loads(self._process.stdout.readline())
         told = [folder.with_name(folder.name + end) for end in (".out", ".err")]
         printed, said = (path.read_text(errors="replace") for path in told)
@@ -65,7 +79,7 @@ class ForkingServer:
 
 
 def serve(seconds: int) -> None:
-    """Fork for each line of standard input."""
+    """Fork for the commands of each line of standard input."""
     import importlib  # noqa: PLC0415
 
     from tenure.cli.main import COMMANDS  # noqa: PLC0415
@@ -80,14 +94,29 @@ def serve(seconds: int) -> None:
     gc.freeze()
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
-        words, folder = json.loads(line)
-        child = os.fork()
-        if not child:
-            _run(words, folder, seconds)
-        _, status, used = os.wait4(child, 0)
-        took = used.ru_utime + used.ru_stime
-        answers.write(json.dumps([os.waitstatus_to_exitcode(status), took, used.ru_maxrss / 1024]) + "\n")
-        answers.flush()
+        commands = json.loads(line)
+        while commands:
+            told = _forked(commands, seconds)
+            answers.writelines(json.dumps(one) + "\n" for one in told)
+            answers.flush()
+            commands = commands[len(told) :]
+
+
+def _forked(commands: list[tuple[list[str], str]], seconds: int) -> list[list[float]]:
+    """Run commands in a process; give code, seconds and MiB of each that has ended: the last may have ended it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        _run(commands, seconds, writing)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        told: list[list[float]] = [json.loads(line) for line in stream]
+    _, status, used = os.wait4(child, 0)
+    if len(told) < len(commands):
+        took = used.ru_utime + used.ru_stime - sum(one[1] for one in told)
+        told.append([os.waitstatus_to_exitcode(status), took, used.ru_maxrss / 1024])
+    return told
 
 
 BESIDE = (
@@ -109,28 +138,44 @@ BESIDE = (
 """Modules that commands import when they run."""
 
 
-def _run(words: list[str], folder: str, seconds: int) -> None:
-    """Be the command, and end."""
+def _run(commands: list[tuple[list[str], str]], seconds: int, telling: int) -> None:
+    """Be the commands, tell of the end of each, and end."""
     from tenure.cli.main import main  # noqa: PLC0415
 
-    code = 70
     try:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.chdir(folder)
-        for number, name in ((0, "/dev/null"), (1, f"{folder}.out"), (2, f"{folder}.err")):
-            opened = os.open(name, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(opened, number)
-            os.close(opened)
-        try:
-            main(words)
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 70
-        sys.stdout.flush()
-        sys.stderr.flush()
+        took = 0.0
+        for words, folder in commands:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(took) + 1 + seconds, resource.RLIM_INFINITY))
+            os.chdir(folder)
+            _direct(folder)
+            code: object = None
+            try:
+                main(words)
+            except SystemExit as ended:
+                code = ended.code
+            sys.stdout.flush()
+            sys.stderr.flush()
+            before, took = took, _used()
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            os.write(telling, f"{json.dumps([code if isinstance(code, int) else 70, took - before, most])}\n".encode())
     finally:
-        os._exit(code)
+        os._exit(70)
+
+
+def _direct(folder: str) -> None:
+    """Have nothing come in, and what goes out go to files beside a folder."""
+    for number, name in ((0, "/dev/null"), (1, f"{folder}.out"), (2, f"{folder}.err")):
+        opened = os.open(name, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def _used() -> float:
+    """Give the seconds of the processor that this process has used, and those that it started."""
+    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in found)
 
 
 if __name__ == "__main__":

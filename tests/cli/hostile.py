@@ -15,7 +15,9 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 from tests.cli.forking import Answer, ForkingServer
@@ -547,16 +549,42 @@ COMMANDS = {
 """For each command what makes its words; ``--format`` and what several take comes afterwards."""
 
 
-def run(server: ForkingServer, seed: int, folder: Path, seen: Counter | None = None) -> str:
-    """Run one input; give what is wrong with how it ended, empty if nothing is. ``seen`` counts commands and codes."""
+TOGETHER = 20
+"""Inputs that one process answers, one after the other. What is wrong with one is tried again by its seed alone."""
+
+
+def run(server: ForkingServer, seeds: Sequence[int], base: Path, seen: Counter | None = None) -> list[str]:
+    """Run some inputs, each in a folder of its own; give what is wrong with how they ended.
+
+    ``seen`` counts commands and codes.
+    """
+    wrong = []
+    for begin in range(0, len(seeds), TOGETHER):
+        made = [_made(seed, base / str(seed)) for seed in seeds[begin : begin + TOGETHER]]
+        answers = server.run_together([(one.command, one.folder) for one in made])
+        for one, answer in zip(made, answers, strict=True):
+            if seen is not None:
+                seen[one.command[0], answer.code] += 1
+            left = {p.name for p in one.folder.iterdir()} - one.files
+            if found := faults(one.command, answer, one.folder, left):
+                wrong.append(f"seed {one.seed}: {one.command}: {', '.join(found)}: {answer.said[:300]}")
+            shutil.rmtree(one.folder)
+    return wrong
+
+
+class HostileInput(NamedTuple):
+    """An input that was made: its command, and the files that are in its folder."""
+
+    seed: int
+    folder: Path
+    command: list[str]
+    files: set[str]
+
+
+def _made(seed: int, folder: Path) -> HostileInput:
+    folder.mkdir()
     command = Grammar(seed).command(folder)
-    before = {p.name for p in folder.iterdir()}
-    answer = server.run(command, folder)
-    if seen is not None:
-        seen[command[0], answer.code] += 1
-    left = {p.name for p in folder.iterdir()} - before
-    wrong = faults(command, answer, folder, left)
-    return f"seed {seed}: {command}: {', '.join(wrong)}: {answer.said[:300]}" if wrong else ""
+    return HostileInput(seed, folder, command, {p.name for p in folder.iterdir()})
 
 
 OUTSIDE = ("queues", "workloads", "snapshot", "pause", "history", "report", "story", "replay")
@@ -587,17 +615,14 @@ def main() -> int:
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     count, wrong, seen = int(sys.argv[1]), 0, Counter()
     with ForkingServer() as server, tempfile.TemporaryDirectory() as base:
-        for number in range(count):
-            folder = Path(base) / f"i{number}"
-            folder.mkdir()
-            fault = run(server, first + number, folder, seen)
-            shutil.rmtree(folder)
-            if fault:
+        for begin in range(0, count, TOGETHER):
+            end = min(begin + TOGETHER, count)
+            for fault in run(server, range(first + begin, first + end), Path(base), seen):
                 wrong += 1
                 sys.stdout.write(fault + "\n")
                 sys.stdout.flush()
-            if (number + 1) % 1000 == 0:
-                sys.stderr.write(f"{number + 1} of {count}: {wrong} wrong\n")
+            if end // 1000 > begin // 1000:
+                sys.stderr.write(f"{end} of {count}: {wrong} wrong\n")
     for (command, code), times in sorted(seen.items()):
         sys.stdout.write(f"{command}: exit code {code}: {times}\n")
     sys.stdout.write(f"{count} inputs, seeds {first} to {first + count - 1}: {wrong or 'nothing'} wrong\n")
