@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,9 +36,20 @@ class BulkyInput(NamedTuple):
 
 def ask(given: BulkyInput, folder: Path, server: ForkingServer) -> Answer:
     """Write the files of an input and run its command on them, in a process of its own."""
-    for name, data in given.files.items():
-        (folder / name).write_bytes(data)
-    return server.run(list(given.words), folder)
+    (answer,) = ask_together([given], folder, server)
+    return answer
+
+
+def ask_together(given: Sequence[BulkyInput], folder: Path, server: ForkingServer) -> list[Answer]:
+    """Write the files of inputs, each in a folder of its own, and run their commands, one after the other."""
+    commands = []
+    for number, one in enumerate(given):
+        own = folder / str(number)
+        own.mkdir()
+        for name, data in one.files.items():
+            (own / name).write_bytes(data)
+        commands.append((list(one.words), own))
+    return server.run_together(commands)
 
 
 def faults(given: BulkyInput, answer: Answer, *, seconds: float = SECONDS, letters: int = 2_000_000) -> list[str]:
@@ -192,11 +203,11 @@ def cluster_texts(size: int) -> Iterator[tuple[str, str]]:
     yield "empty entries", lines(size, lambda _: "- {}\n", HEAD + "nodes:\n")
     yield (
         "a count beyond all bounds",
-        HEAD + lines(size, lambda i: f"- {{name: n{i}-, count: 100000, allocatable: {{cpu: 8}}}}\n", "nodes:\n"),
+        HEAD + lines(size, lambda i: f"- {{name: n{i}-, count: 60000, allocatable: {{cpu: 8}}}}\n", "nodes:\n"),
     )
     yield (
         "replicas beyond all bounds",
-        lines(size, lambda i: f"- {{name: w{i}, replicas: 100000, requests: {{cpu: 1}}}}\n", bare + "workloads:\n"),
+        lines(size, lambda i: f"- {{name: w{i}, replicas: 160000, requests: {{cpu: 1}}}}\n", bare + "workloads:\n"),
     )
 
 

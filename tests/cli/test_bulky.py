@@ -9,7 +9,7 @@ at any size, and so is its bound.
 import time
 
 import pytest
-from tests.cli.bulky import ask, faults, inputs
+from tests.cli.bulky import ask_together, faults, inputs
 from tests.cli.forking import ForkingServer
 
 SIZE = 100_000
@@ -45,21 +45,16 @@ def large():
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_large_input_is_answered_in_bounds(group, server, large, tmp_path):
-    found, tried = [], 0
-    for number, case in enumerate(large):
-        if not case.name.startswith(group):
-            continue
-        tried += 1
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    tried = [case for case in large if case.name.startswith(group)]
+    assert tried
+    found = []
+    for case, answer in zip(tried, ask_together(tried, tmp_path, server), strict=True):
         loops = LONG if any(words in case.name for words in MUCH_FROM_LITTLE) else SHORT
-        answer = ask(case, folder, server)
         most = loops * 0.01
         if answer.seconds > most:
             most = loops * max(bare_loop(), bare_loop(), 0.01)
         wrong = faults(case, answer, seconds=most, letters=1_000_000)
         found += [f"{case.name}: {what}: {answer.said[:200]}" for what in wrong]
-    assert tried
     assert found == []
 
 
