@@ -1,6 +1,6 @@
 """Expressions over a device, by the functions that they call, with what Kubernetes makes of each.
 
-True and False are answers; None is an evaluation that fails. `tests/kubernetes/test_expressions.py` asks
+True and False are answers; None is an evaluation that fails. `tests/kubernetes/test_referee.py` asks
 kube-scheduler.
 """
 

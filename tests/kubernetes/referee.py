@@ -124,7 +124,7 @@ class Referee:
         self._create(states)
         referee = self._decided(states)
         tenure = self._admitted(states, referee)
-        self._clear()
+        self.clear()
         self._count(states, referee)
         for name in self.given_up & referee.keys():
             del referee[name]
@@ -148,7 +148,7 @@ class Referee:
 
     def _create(self, states):
         nodes = [node for state in states for node in state.nodes]
-        list(self.pool.map(self._add_node, nodes))
+        list(self.pool.map(self.add_node, nodes))
         claims = [item for state in states for item in state.claims]
         list(self.pool.map(self._add_claim, claims))
         for is_claim in (False, True):
@@ -167,7 +167,7 @@ class Referee:
         amounts = {"cpu": "1", "pods": "9"}
         last["status"] = {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         last["spec"] = {"taints": []}
-        self._add_node(last)
+        self.add_node(last)
         spec = {"nodeSelector": {STATE: "last"}, "containers": [{"name": "c", "image": "none"}]}
         sentinel = {"metadata": {"name": "last", "namespace": "ref-a"}, "spec": spec}
         self._add_pod(sentinel)
@@ -177,7 +177,8 @@ class Referee:
             claims = (body["metadata"]["name"] for path, body, _ in state.devices if path.endswith("claims"))
             self.refused.update((state.name, self.unmade[name]) for name in claims if name in self.unmade)
 
-    def _add_node(self, node):
+    def add_node(self, node):
+        """Create a node, with its taints and no others."""
         self.client.create("/api/v1/nodes", node)
         name, spec = node["metadata"]["name"], node["spec"]
         taints = {"spec": {"taints": spec["taints"] or None}}  # admission says that a new node is not ready
@@ -296,7 +297,8 @@ class Referee:
         known = self.informers.objects[path.rsplit("/", 1)[1]].items.get((namespace, name))
         return name in self.unmade or (known is not None and (status is None or bool(known.status)))
 
-    def _clear(self):
+    def clear(self):
+        """Let no pod and no node be left."""
         for name in NAMESPACES:
             listed = msgspec.json.decode(self.client.get(f"/api/v1/namespaces/{name}/pods"))["items"]
             paths = [f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}" for pod in listed]
