@@ -22,7 +22,7 @@ MINUTE = 60 * SECOND
 DELAY = 10 * MINUTE
 
 
-def replay(seed, *, jobs=600, apart=400, expected=(0.2, 0.5, 1, 2)):
+def replay(seed, *, jobs=300, apart=400, expected=(0.2, 0.5, 1, 2)):
     """Jobs of two queues that run for minutes to hours, and expect to take less or more: so much of it."""
     draw = random.Random(seed)
     at, made = 0, []
@@ -55,7 +55,7 @@ def test_much_is_requeued_and_everything_ends(seed):
 
 def test_no_workload_is_requeued_twice_within_its_cooldown():
     """Jobs that are overdue again within seconds of their start."""
-    _, _, result = replay(0, jobs=300, apart=100, expected=(0.002,))
+    _, _, result = replay(0, jobs=150, apart=100, expected=(0.002,))
     times = {}
     for kind, at, job, *_ in result.log.events:
         if kind == EVICT:

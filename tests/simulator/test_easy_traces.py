@@ -32,11 +32,11 @@ def job_of(record):
     )
 
 
-BEGINNING = 10_000
+BEGINNING = 5_000
 """Jobs of the long log that are replayed in each run; all of them with ``TENURE_EXAMPLES=thorough``, and by B5."""
 
 
-LINES = 12_000
+LINES = 7_000
 """Lines of it that have so many jobs that run, what stands before them included."""
 
 
