@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+from tests import preloaded
 from tests.simulator.trace_samples import SAMPLES
 
 CLUSTER = """\
@@ -86,9 +85,7 @@ def completed(folder, *words):
         **os.environ, "_TENURE_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(["tenure", *words]),
         "COMP_CWORD": str(len(words)),
     }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "tenure"], env=environment, cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = preloaded.run([], env=environment, cwd=folder, capture_output=True, text=True)
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
