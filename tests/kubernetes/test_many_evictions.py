@@ -14,8 +14,8 @@ from tests.kubernetes.stage import wait_until
 
 from tenure.clusters.kubernetes.keys import SEAL
 
-COUNT = int(os.environ.get("TENURE_EVICTIONS", "100"))
-LABELS = {} if COUNT >= 1000 else {f"example.com/{'x' * 40}-{n}": "y" * 60 for n in range(40)}
+COUNT = int(os.environ.get("TENURE_EVICTIONS", "50"))
+LABELS = {} if COUNT >= 1000 else {f"example.com/{'x' * 40}-{n}": "y" * 60 for n in range(80)}
 """Few evictions need more than a page only where each has much to say."""
 
 EACH = min(100, COUNT // 2)
