@@ -30,7 +30,7 @@ def simulate(jobs, queues, *, nodes=1, gpus=4, **settings):
     start = replace(start, queues=tuple(queues), settings=Settings(**settings))
     result = Simulation(SimulationSetup(start), trace).run()
     out = outcomes_of(result.log, trace)
-    found = check(result.log, start.nodes, queues=start.queues)
+    found = check(result.log, start.nodes, queues=start.queues, settings=start.settings)
     assert found.total == 0, found
     return result.log, out, summarize(out, trace, start.nodes, violations=0, wall_s=1.0)
 
@@ -106,7 +106,7 @@ def test_a_simulation_goes_on_with_what_its_cluster_file_had_announced():
     start = replace(start, queues=(Queue(name="a", guaranteed={GPU: 4000}), Queue(name="b")))
     result = Simulation(SimulationSetup(start), Trace(format="tenure", jobs=(), records=0)).run()
     assert at(result.log, EVICT) == [(180, 0)]
-    assert check(result.log, start.nodes, queues=start.queues).total == 0
+    assert check(result.log, start.nodes, queues=start.queues, settings=start.settings).total == 0
 
 
 def replay(seed, notice, *, jobs=70):

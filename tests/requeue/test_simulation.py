@@ -50,7 +50,9 @@ def test_much_is_requeued_and_everything_ends(seed):
     out = outcomes_of(result.log, trace)
     assert out.by_cause.get("requeue", 0) > 20
     assert set(out.state) == {"finished"}
-    assert check(result.log, setup.cluster.nodes, queues=setup.cluster.queues).total == 0
+    assert (
+        check(result.log, setup.cluster.nodes, queues=setup.cluster.queues, settings=setup.cluster.settings).total == 0
+    )
 
 
 def test_no_workload_is_requeued_twice_within_its_cooldown():

@@ -50,5 +50,10 @@ def test_nothing_moves_once_arrivals_and_ends_have_stopped(load, someone_waits):
     assert len(moves) > 5, "while things change, there is something to move"
     assert all(at <= last + 12 * HOUR for at in moves), "what still lands and settles takes hours, not days"
     assert bool(simulation.session.waiting.all()) == someone_waits
-    found = check(result.log, simulation.setup.cluster.nodes, queues=simulation.setup.cluster.queues)
+    found = check(
+        result.log,
+        simulation.setup.cluster.nodes,
+        queues=simulation.setup.cluster.queues,
+        settings=simulation.setup.cluster.settings,
+    )
     assert not found.total

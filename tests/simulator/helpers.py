@@ -43,7 +43,9 @@ def spec(cpu=1, gpus=0, milli=0, devices=1, memory=0):
 
 
 def gang(name, tasks=1, of=None, **fields):
+    """A workload of equal tasks, in a queue of its own where none is named."""
     one = of or spec()
+    fields.setdefault("queue", name)
     groups = fields.pop("groups", [None] * tasks)
     members = tuple(Task(name=f"{name}-{i}", spec=one, sub_group=groups[i]) for i in range(tasks))
     return Workload(name=name, tasks=members, **fields)

@@ -144,7 +144,7 @@ def test_a_beneficiary_may_be_evicted_at_once_for_whoever_came_later():
             ("submit", 0, 0), ("submit", 0, 1), *(() if late else (("submit", 0, 2),)),
             ("plan",), ("bind", 1, 1, 0, 0), ("plan",), ("evict", 5, 1, 0, "reclaim", 0),
             *((("submit", 5, 2),) if late else ()),
-            ("plan",), ("bind", 5, 0, 0, 0), ("plan",), ("evict", 5, 0, 0, "preempt", 2), ("bind", 5, 2, 0, 0),
+            ("plan",), ("bind", 5, 0, 0, 0), ("plan",), ("evict", 5, 0, 0, "reclaim", 2), ("bind", 5, 2, 0, 0),
         )  # fmt: skip
         assert (plans.NO_TIME in told("abc", *events)) is not late
 
@@ -154,9 +154,9 @@ def test_what_ran_when_a_simulation_began_may_go_at_once_and_have_others_evicted
     """Its first binding is where it stood; where it is bound for others at that instant, it has to stay."""
     events = (
         ("submit", 0, 0), ("submit", 0, 1), ("submit", 0, 2), ("bind", 0, 0, 0, 0), ("bind", 0, 1, 0, 1),
-        ("plan",), ("evict", 0, 0, 0, "preempt", 2), ("bind", 0, 2, 0, 0),
+        ("plan",), ("evict", 0, 0, 0, "reclaim", 2), ("bind", 0, 2, 0, 0),
         ("plan",), ("evict", 0, 1, 0, "consolidate", 0), ("plan",), ("bind", 0, 0, 0, 1),
-        *((("plan",), ("evict", 0, 0, 0, "preempt", 1), ("bind", 0, 1, 0, 1)) if again else ()),
+        *((("plan",), ("evict", 0, 0, 0, "reclaim", 1), ("bind", 0, 1, 0, 1)) if again else ()),
     )  # fmt: skip
     assert (plans.NO_TIME in told("abc", *events, initial=2)) is again
 

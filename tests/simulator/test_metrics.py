@@ -104,7 +104,7 @@ def test_the_table_of_jobs(plain, tmp_path):
 
 
 def test_times_of_the_table_have_decimals_only_where_they_need_them():
-    trace = trace_of((gang("a"), 1))
+    trace = trace_of((gang("a", queue=None), 1))
     log = EventLog([trace.jobs[0].workload])
     log.submit(1_500_000, 0)
     log.bind(2_000_001, 0, 0, 0)
@@ -128,8 +128,8 @@ def test_goodput_is_what_work_was_worth_however_often_it_restarted():
     """A restart that is broken off, or never comes, takes no more than it held: of 480 s, 120 did work that counts."""
     slow = Checkpoint(restart_overhead=300 * SECOND)
     trace = trace_of(
-        (gang("a", of=spec(4, gpus=2), checkpoint=slow), 100), (gang("b", of=spec(4, gpus=2)), 10),
-        (gang("c", of=spec(4, gpus=2)), 10),
+        *((gang(name, of=spec(4, gpus=2), queue="q", checkpoint=made), run)
+          for name, made, run in (("a", slow, 100), ("b", None, 10), ("c", None, 10))),
     )  # fmt: skip
     events = (
         ("submit", 0, 0), ("bind", 0, 0, 0, 0), ("submit", 50, 1), ("evict", 50, 0, 0, "preempt", 1),

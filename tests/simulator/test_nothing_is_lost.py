@@ -17,14 +17,14 @@ from tests.properties.contention import MINUTE, contended
 from tenure.model.settings import QuotaPreemptionSettings, Settings
 from tenure.model.workload import Checkpoint
 from tenure.simulator.checker import check
-from tenure.simulator.checks.ends import BOUND_ENDED, ENDED_TWICE, LOST, NO_REASON
+from tenure.simulator.checks.ends import BOUND_ENDED, ENDED_TWICE, LOST, NO_REASON, STILL_THERE
 from tenure.simulator.checks.order import BOUND_FINISHED, BOUND_TWICE, ENDED_IDLE, EVICTED_IDLE
 from tenure.simulator.log import END, EVICT, REST
 from tenure.simulator.outcomes import outcomes_of
 from tenure.simulator.run import Simulation, SimulationSetup, prepare
 from tenure.simulator.traces.records import Trace, TraceJob
 
-OURS = {LOST, ENDED_TWICE, BOUND_ENDED, NO_REASON, ENDED_IDLE, EVICTED_IDLE, BOUND_TWICE, BOUND_FINISHED}
+OURS = {LOST, ENDED_TWICE, BOUND_ENDED, STILL_THERE, NO_REASON, ENDED_IDLE, EVICTED_IDLE, BOUND_TWICE, BOUND_FINISHED}
 """What only the simulator can do wrong: whatever is planned, it keeps its books."""
 
 
@@ -75,7 +75,7 @@ def test_every_job_ends_once_or_says_why_not(seed):
     assert all(times == 1 for times in ends.values())
     known = [job for job in range(len(out.state)) if out.runtime[job] >= 0]
     assert all(out.state[job] != "running" for job in known)
-    found = check(result.log, state.nodes, queues=state.queues)
+    found = check(result.log, state.nodes, queues=state.queues, settings=state.settings)
     assert not OURS.intersection(found.by_kind), found
 
 
@@ -110,7 +110,7 @@ def test_the_checker_finds_nothing_in_random_simulations(first, kind):
     for seed in range(first, min(first + CHUNK, SIMULATIONS)):
         state, trace = kind(seed)
         log = Simulation(SimulationSetup(state), trace).run().log
-        found = check(log, state.nodes, queues=state.queues)
+        found = check(log, state.nodes, queues=state.queues, settings=state.settings)
         if found.total:
             broken[seed] = found.examples
     assert not broken

@@ -32,7 +32,7 @@ def test_a_week_replays_with_whole_gangs_and_no_violations():
 
     result = Simulation(SimulationSetup(cluster), trace).run()
 
-    assert check(result.log, nodes, queues=cluster.queues).total == 0
+    assert check(result.log, nodes, queues=cluster.queues, settings=cluster.settings).total == 0
     bound: dict[int, set[tuple[int, int]]] = {}
     for kind, at, job, task, *_ in result.log.events:
         if kind == BIND:

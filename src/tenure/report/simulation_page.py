@@ -184,8 +184,9 @@ def _violations(violations: Violations) -> str:
         told = (
             "None. A checker that shares no code with the scheduler went through all that happened: no node, device or "
             "queue over its limit, no gang running below its core, no eviction without a beneficiary that then ran for "
-            "some time, nothing bound and evicted in one plan, no victim back in its place on an unchanged cluster; "
-            "and every job ended once, waits, or was dropped with a reason."
+            "some time, none of what is not preemptible or has not run for its minimum runtime, none without the "
+            "notice that was asked for, nothing bound and evicted in one plan, no victim back in its place on an "
+            "unchanged cluster; and every job ended once and as a whole, waits, or was dropped with a reason."
         )
         return section(title, told, name="violations")
     told = ", ".join(f"{kind}: {number:,}" for kind, number in violations.by_kind.items())

@@ -18,13 +18,15 @@ from tenure.simulator.checks.devices import check_devices
 from tenure.simulator.checks.ends import check_ends
 from tenure.simulator.checks.evictions import check_evictions
 from tenure.simulator.checks.findings import ViolationCollector, Violations
-from tenure.simulator.checks.gangs import MinRuntime, check_gangs
+from tenure.simulator.checks.gangs import check_gangs
+from tenure.simulator.checks.min_runtime import min_runtime_of
 from tenure.simulator.checks.notices import check_notices
 from tenure.simulator.checks.order import check_order, known_events
 from tenure.simulator.checks.plans import check_plans
+from tenure.simulator.checks.shields import check_shields
 from tenure.simulator.log import EventLog
 
-__all__ = ["MinRuntime", "Violations", "check"]
+__all__ = ["Violations", "check"]
 
 
 def check(
@@ -33,7 +35,6 @@ def check(
     workloads: Sequence[Workload] | None = None,
     queues: Sequence[Queue] = (),
     *,
-    min_runtime: MinRuntime | None = None,
     complete: bool = True,
     settings: Settings | None = None,
     served: Collection[str] = (),
@@ -52,14 +53,13 @@ def check(
     workloads
         What the job indices refer to; the log's own where not given.
     queues
-        The queue tree, for its maxima (GPUs in milli-GPU).
-    min_runtime
-        Gives the minimum runtime in µs that protects a job from a cause and a beneficiary; ``None``: only what
-        the log recorded with each eviction is held against it.
+        The queue tree, for its maxima (GPUs in milli-GPU) and what it says of evictions.
     complete
         Whether the simulation came to its end: in one that was interrupted, beneficiaries may still be waiting.
     settings
-        What devices count for queues; those by default where not given.
+        What devices count for queues, and how long workloads run and are told before they are evicted. Where not
+        given, devices count as by default, and of minimum runtimes only what the log recorded with each eviction is
+        held against it.
     served
         Resources that devices by claims serve: no node says how much it has of them.
 
@@ -76,9 +76,10 @@ def check(
     check_nodes(history, nodes, findings, served)
     check_devices(history, nodes, findings)
     check_queues(history, nodes, queues, findings)
-    check_gangs(history, findings, min_runtime)
+    check_gangs(history, findings, None if settings is None else min_runtime_of(settings, queues, jobs))
     check_evictions(history, findings, complete=complete)
-    check_notices(history, findings, complete=complete)
+    check_shields(history, queues, findings)
+    check_notices(history, queues, findings, complete=complete, settings=settings)
     check_plans(history, findings)
     check_ends(history, findings, closed=log.closed and complete)
     return findings.result()

@@ -7,13 +7,13 @@ from itertools import chain
 
 import numpy as np
 
-from tenure.model.cluster import DEFAULT_QUEUE
 from tenure.model.device_resources import parts_of
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.values.resources import GPU, MILLI, PODS
 from tenure.simulator.checks.columns import CheckedLog, Ints, Mask, demand, resources_counted, resources_of
 from tenure.simulator.checks.findings import ViolationCollector
+from tenure.simulator.checks.paths import leaf_of, paths_of
 from tenure.simulator.checks.sums import Timeline, timeline
 
 OVER_CAPACITY = "node over capacity"
@@ -108,8 +108,7 @@ def check_queues(
         return
     holdings = history.holdings
     path_of = _paths(queues)
-    leaves = [workload.queue or DEFAULT_QUEUE for workload in history.workloads]
-    paths = [path_of.get(leaf, ()) for leaf in leaves]
+    paths = [path_of.get(leaf_of(workload), ()) for workload in history.workloads]
     depth = np.array([len(path) for path in paths], dtype=np.int64)
     job = history.tasks.job[holdings.task]
     entry = np.repeat(np.arange(len(job)), depth[job])
@@ -153,15 +152,7 @@ class _OverQueue:
 def _paths(queues: Sequence[Queue]) -> Mapping[str, tuple[int, ...]]:
     """Each queue's own index and those of its ancestors, where they have a maximum."""
     index = {queue.name: position for position, queue in enumerate(queues)}
-    paths: dict[str, tuple[int, ...]] = {}
-    for queue in queues:
-        path: list[int] = []
-        current: Queue | None = queue
-        while current is not None and len(path) <= len(queues):
-            path.append(index[current.name])
-            current = queues[index[current.parent]] if current.parent in index else None
-        paths[queue.name] = tuple(position for position in path if queues[position].max)
-    return paths
+    return {name: tuple(index[q.name] for q in path if q.max) for name, path in paths_of(queues).items()}
 
 
 def seconds(at: int) -> str:

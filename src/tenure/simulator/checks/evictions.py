@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenure.simulator.checks.columns import CheckedLog
+from tenure.simulator.checks.columns import CheckedLog, task_events
 from tenure.simulator.checks.findings import ViolationCollector
 from tenure.simulator.log import BIND, END, EVICT, SUBMIT, EvictionDetails
 
 NO_CAUSE = "eviction without an allowed cause"
 NO_BENEFICIARY = "eviction without a beneficiary"
 NEVER_RAN = "eviction whose beneficiary never ran"
+NEVER_LANDED = "moved task that never landed"
 
 FOR_SOMEBODY = frozenset({"reclaim", "preempt", "requeue", "consolidate"})
 """Causes that need a beneficiary."""
 
 CAUSES = FOR_SOMEBODY | {"stale-gang", "quota", "reschedule"}
+
+MOVES = frozenset({"consolidate", "reschedule"})
+"""Causes of evictions whose task has a landing place: until it is bound again it counts as active."""
 
 
 def check_evictions(history: CheckedLog, findings: ViolationCollector, *, complete: bool) -> None:
@@ -28,7 +32,9 @@ def check_evictions(history: CheckedLog, findings: ViolationCollector, *, comple
     binds = np.flatnonzero(columns.kind == BIND)
     last_bind[columns.job[binds]] = binds  # positions ascend, so the last one stays
     excuses = _Excuses(history)
-    found: dict[str, list[int]] = {NO_CAUSE: [], NO_BENEFICIARY: [], NEVER_RAN: []}
+    found: dict[str, list[int]] = {NO_CAUSE: [], NO_BENEFICIARY: [], NEVER_RAN: [], NEVER_LANDED: []}
+    if complete:
+        found[NEVER_LANDED] = _never_landed(history)
     for position in np.flatnonzero(columns.kind == EVICT).tolist():
         extra = columns.extra[position]
         beneficiary = int(columns.x[position])
@@ -40,7 +46,23 @@ def check_evictions(history: CheckedLog, findings: ViolationCollector, *, comple
         elif somebody and complete and last_bind[beneficiary] < position and not excuses.any_for(position):
             found[NEVER_RAN].append(position)
     for kind, where in found.items():
-        findings.add(kind, where, len(where), lambda position: _describe(history, position))
+        findings.add(kind, where, len(where), lambda position: describe(history, position))
+
+
+def _never_landed(history: CheckedLog) -> list[int]:
+    """Give the moves after which a task was never bound; its workload may end, or one that comes take its place."""
+    columns, events = history.columns, task_events(history.columns, history.tasks)
+    last = np.append(events.task[1:] != events.task[:-1], True)[: len(events.task)]
+    over = np.full(len(history.workloads), -1, dtype=np.int64)
+    over[columns.job[columns.kind == END]] = np.flatnonzero(columns.kind == END)
+    came = int(np.flatnonzero(columns.kind == SUBMIT).max(initial=-1))
+    return [
+        position
+        for position in events.order[last & (events.kind == EVICT)].tolist()
+        if isinstance(extra := columns.extra[position], EvictionDetails)
+        and extra.cause in MOVES
+        and position > max(came, int(over[columns.job[position]]))
+    ]
 
 
 class _Excuses:
@@ -92,7 +114,8 @@ class _Excuses:
         return max(leaves, int(self.history.columns.at[position]))
 
 
-def _describe(history: CheckedLog, position: int) -> str:
+def describe(history: CheckedLog, position: int) -> str:
+    """Put an eviction in words."""
     columns = history.columns
     task = int(history.tasks.first[columns.job[position]] + columns.task[position])
     extra = columns.extra[position]

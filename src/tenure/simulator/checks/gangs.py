@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from tenure.model.workload import SubGroup, Workload
 from tenure.simulator.checks.columns import OF_TASKS, CheckedLog, Ints, Mask
+from tenure.simulator.checks.evictions import MOVES
 from tenure.simulator.checks.findings import ViolationCollector
+from tenure.simulator.checks.min_runtime import MinRuntime
 from tenure.simulator.checks.sums import sum_by_group
 from tenure.simulator.log import BIND, END, EVICT, EvictionDetails
 
 BELOW_CORE = "gang running below its core"
 PROTECTED = "protected core evicted"
-
-MOVES = frozenset({"consolidate", "reschedule"})
-"""Causes of evictions whose task has a landing place: until it is bound again it counts as active."""
-
-MinRuntime: TypeAlias = Callable[[int, str, int], int]
-"""Minimum runtime in µs that protects a job from a cause for a beneficiary (job indices; -1: none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +24,15 @@ class _States:
     """After each event of a task, sorted by job and then by position: how its gang stands.
 
     ``running`` counts tasks that hold a node and are not being evicted, ``whole`` says whether the active ones
-    make up the core (those that run, have finished, or are on a move).
+    make up the core (those that run, have finished, or are on a move), and ``staying`` whether they do without those
+    that are on a move.
     """
 
     order: Ints
     job: Ints
     running: Ints
     whole: Mask
+    staying: Mask
     first: Mask
 
 
@@ -43,7 +40,8 @@ def check_gangs(history: CheckedLog, findings: ViolationCollector, min_runtime: 
     """Check every gang at the end of each instant, and every eviction against the minimum runtime.
 
     Tasks that finished count as active. The minimum runtime of an eviction is what the log recorded with it, and
-    what ``min_runtime`` says, counted from the start that the log itself shows.
+    what ``min_runtime`` says, counted from the start that the log itself shows: what stood before the first plan
+    started before the log does. A task that moves is evicted like any other.
     """
     states = _states(history)
     _check_whole(history, states, findings)
@@ -61,11 +59,11 @@ def _states(history: CheckedLog) -> _States:
     ended = sum_by_group((kind == END).astype(np.int64), first)
     moving = sum_by_group(_moving(history, order), first)
     core = np.array([core_of(workload) for workload in history.workloads] or [0], dtype=np.int64)
-    whole = running + ended + moving >= core[job]
+    whole, staying = running + ended + moving >= core[job], running + ended >= core[job]
     grouped = np.array([bool(workload.sub_groups) for workload in history.workloads] or [False], dtype=np.bool_)
     if grouped.any():
-        _apply_sub_groups(history, order, whole, np.flatnonzero(grouped[job]))
-    return _States(order, job, running, whole, first)
+        _apply_sub_groups(history, order, whole, staying, np.flatnonzero(grouped[job]))
+    return _States(order, job, running, whole, staying, first)
 
 
 def core_of(workload: Workload) -> int:
@@ -96,22 +94,23 @@ def _moving(history: CheckedLog, order: Ints) -> Ints:
     return change
 
 
-def _apply_sub_groups(history: CheckedLog, order: Ints, whole: Mask, where: Ints) -> None:
+def _apply_sub_groups(history: CheckedLog, order: Ints, whole: Mask, staying: Mask, where: Ints) -> None:
     """Also demand the subgroups, for the few workloads that have any: their states are replayed one by one."""
     columns = history.columns
-    active: set[int] = set()
+    active, moving = set[int](), set[int]()
     current = -1
     for index in where.tolist():
         position = int(order[index])
         job = int(columns.job[position])
         if job != current:
-            current, active = job, set()
-        extra = columns.extra[position]
-        if columns.kind[position] == EVICT and not (isinstance(extra, EvictionDetails) and extra.cause in MOVES):
-            active.discard(int(columns.task[position]))
-        else:
-            active.add(int(columns.task[position]))
-        whole[index] &= _groups_whole(history.workloads[job], active)
+            current, active, moving = job, set(), set()
+        task, extra = int(columns.task[position]), columns.extra[position]
+        evicted = columns.kind[position] == EVICT
+        moved = evicted and isinstance(extra, EvictionDetails) and extra.cause in MOVES
+        (moving.add if moved else moving.discard)(task)
+        (active.discard if evicted else active.add)(task)
+        whole[index] &= _groups_whole(history.workloads[job], active | moving)
+        staying[index] &= _groups_whole(history.workloads[job], active)
 
 
 def _groups_whole(workload: Workload, active: set[int]) -> bool:
@@ -156,7 +155,7 @@ def _check_protected(
     history: CheckedLog, states: _States, findings: ViolationCollector, min_runtime: MinRuntime | None
 ) -> None:
     columns = history.columns
-    suspects = np.flatnonzero((columns.kind[states.order] == EVICT) & ~states.whole).tolist()
+    suspects = np.flatnonzero((columns.kind[states.order] == EVICT) & ~states.staying).tolist()
     if not suspects:
         return
     starts = _starts(history, states)
@@ -185,18 +184,20 @@ def _protected_until(history: CheckedLog, position: int, start: int, min_runtime
 
 
 def _starts(history: CheckedLog, states: _States) -> Ints:
-    """When the core that runs at each event started: since then it was never evicted as a whole. -1: not yet."""
+    """When the core that runs at each event started: since then it was never evicted as a whole. -1: not known."""
     at = history.columns.at[states.order]
+    stood = (states.job < history.initial) & (history.columns.plan[states.order] == 0)
     started = np.full(len(at), -1, dtype=np.int64)
     start = -1
-    for index, (first, running, whole, now) in enumerate(
-        zip(states.first.tolist(), states.running.tolist(), states.whole.tolist(), at.tolist(), strict=True)
-    ):
+    known = False
+    columns = (states.first, states.running, states.whole, stood, at)
+    for index, (first, running, whole, before, now) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
         if first:
-            start = -1
-        if whole and running and start < 0:
+            start, known = -1, True
+        known &= not before
+        if whole and running and start < 0 and known:
             start = now
         started[index] = start
         if not running:
-            start = -1
+            start, known = -1, True
     return started

@@ -17,9 +17,10 @@ BOUND_TWICE = "task bound twice"
 ENDED_IDLE = "task ended that was not running"
 EVICTED_IDLE = "task evicted that was not running"
 BOUND_FINISHED = "task bound after it had finished"
-BOUND_EARLY = "task bound before its workload arrived"
+EARLY = "event of a workload before it arrived"
 SUBMITTED_TWICE = "workload submitted twice"
 DROPPED_STARTED = "workload dropped after it had started"
+BOUND_DROPPED = "task bound after its workload had been dropped"
 
 
 def known_events(
@@ -83,13 +84,22 @@ def _check_workloads(history: CheckedLog, findings: ViolationCollector) -> None:
     jobs = len(history.workloads)
     first_submit = _first(columns, columns.kind == SUBMIT, jobs)
     first_bind = _first(columns, columns.kind == BIND, jobs)
+    first_other = _first(columns, columns.kind != SUBMIT, jobs)
+    last_bind = np.full(jobs, -1, dtype=np.int64)
+    last_bind[columns.job[columns.kind == BIND]] = np.flatnonzero(columns.kind == BIND)
     first_drop = _first(columns, columns.kind == DROP, jobs)
     present = np.arange(jobs) < history.initial  # what the cluster starts with need not arrive
-    early = np.flatnonzero(~present & (first_bind < first_submit))
+    early = np.flatnonzero(~present & (first_other < first_submit))
     submits = np.bincount(columns.job[columns.kind == SUBMIT], minlength=jobs)
     twice = np.flatnonzero(submits > 1)
     started = np.flatnonzero((first_drop < len(columns.at)) & (first_bind < first_drop))
-    for kind, where in ((BOUND_EARLY, early), (SUBMITTED_TWICE, twice), (DROPPED_STARTED, started)):
+    dropped = np.flatnonzero(last_bind > first_drop)
+    for kind, where in (
+        (EARLY, early),
+        (SUBMITTED_TWICE, twice),
+        (DROPPED_STARTED, started),
+        (BOUND_DROPPED, dropped),
+    ):
         findings.add(kind, where, len(where), lambda job: history.workloads[job].key)
 
 

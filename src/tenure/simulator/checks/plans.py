@@ -7,23 +7,25 @@ from collections import Counter
 import numpy as np
 
 from tenure.simulator.checks.columns import OF_TASKS, CheckedLog, Ints
-from tenure.simulator.checks.evictions import FOR_SOMEBODY
+from tenure.simulator.checks.evictions import FOR_SOMEBODY, MOVES
 from tenure.simulator.checks.findings import ViolationCollector
-from tenure.simulator.checks.gangs import MOVES, core_of
+from tenure.simulator.checks.gangs import core_of
 from tenure.simulator.log import BIND, DROP, END, EVICT, SUBMIT, EvictionDetails
 
 BOTH = "task bound and evicted in one plan"
 RESTARTED = "task evicted and bound where it stood in one plan"
 SEATED_AGAIN = "victim that had its place back though nothing changed"
 NO_TIME = "beneficiary evicted at the instant at which it was bound"
+OF_NO_PLAN = "task bound or evicted by no plan"
 
 CYCLES = 20
 """Plans within which a victim must not have its place back on a cluster that does not change."""
 
 
 def check_plans(history: CheckedLog, findings: ViolationCollector) -> None:
-    """Check each task's bindings and evictions against each other, and how long beneficiaries ran."""
+    """Check that plans bind and evict, each task's bindings and evictions, and how long beneficiaries ran."""
     columns = history.columns
+    _check_planned(history, findings)
     if not (columns.kind == EVICT).any():
         return
     of_tasks = np.flatnonzero(np.isin(columns.kind, OF_TASKS))
@@ -43,6 +45,22 @@ def check_plans(history: CheckedLog, findings: ViolationCollector) -> None:
     for_nothing = _for_nothing(history, order[again])
     _tell(history, findings, SEATED_AGAIN, order[[i + 1 for i in again if int(order[i]) in for_nothing]])
     _check_time(history, findings)
+
+
+def _check_planned(history: CheckedLog, findings: ViolationCollector) -> None:
+    """Check that a plan was made at the instant of each binding and eviction, where the log has plans at all.
+
+    What stood before the first plan was bound long ago.
+    """
+    columns = history.columns
+    if not columns.plan.any():
+        return
+    begun = np.flatnonzero(np.diff(columns.plan, prepend=0) > 0)
+    made = np.full(int(columns.plan[-1]) + 1, -1, dtype=np.int64)
+    made[columns.plan[begun]] = columns.at[begun]
+    stood = (columns.kind == BIND) & (columns.job < history.initial) & (columns.plan == 0)
+    carried_out = np.isin(columns.kind, (BIND, EVICT)) & ~stood
+    _tell(history, findings, OF_NO_PLAN, np.flatnonzero(carried_out & (made[columns.plan] != columns.at)))
 
 
 def _for_nothing(history: CheckedLog, evicted: Ints) -> set[int]:
