@@ -149,6 +149,30 @@ def test_a_beneficiary_may_be_evicted_at_once_for_whoever_came_later():
         assert (plans.NO_TIME in told("abc", *events)) is not late
 
 
+@pytest.mark.parametrize(("said", "found"), [("before", {}), ("late", {plans.NO_TIME: 1}), (None, {plans.NO_TIME: 1})])
+def test_a_beneficiary_may_be_evicted_at_once_where_an_earlier_plan_said_so(said, found):
+    """Here a goes for b, and b at once for c: the plan before said so, or it is said too late, or not at all."""
+    log = EventLog([gang(name, 1, spec(4)) for name in "abc"])
+    for job in range(3):
+        log.submit(0, job)
+    log.plan()
+    log.bind(SECOND, 0, 0, 0)
+    log.bind(SECOND, 2, 0, 1)
+    log.plan()
+    log.evict(5 * SECOND, 0, 0, "reclaim", 1)
+    if said == "before":
+        log.follow_up(2, 1, 0)
+    log.plan()
+    log.bind(5 * SECOND, 1, 0, 0)
+    log.evict(5 * SECOND, 2, 0, "quota", -1)
+    log.plan()
+    if said == "late":
+        log.follow_up(2, 1, 0)
+    log.evict(5 * SECOND, 1, 0, "reclaim", 2)
+    log.bind(5 * SECOND, 2, 0, 0)
+    assert check(log, NODES).by_kind == found
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_what_ran_when_a_simulation_began_may_go_at_once_and_have_others_evicted_for_it(again):
     """Its first binding is where it stood; where it is bound for others at that instant, it has to stay."""

@@ -125,6 +125,27 @@ def test_the_simulations_above_evict_by_several_causes():
     pytest.fail(f"no eviction by {sorted(missing)}")
 
 
+def test_a_log_has_what_each_plan_said_to_follow():
+    """By the plan that said it first, for the checker; in these simulations some do."""
+    said = {}
+
+    def hear(plan):
+        for follow_up in plan.follow_ups:
+            for key, name in follow_up.evict:
+                told = running.job_of[follow_up.of], running.job_of[key], name
+                said.setdefault(told, len(running.log.plans))
+
+    for seed in (13, 29):
+        state, trace = busy(seed)
+        running = Simulation(SimulationSetup(state), trace)
+        running.heard = hear
+        log = running.run().log
+        named = {(of, job, log.workloads[job].tasks[i].name): plan for (of, job, i), plan in log.follow_ups.items()}
+        assert said
+        assert named == said
+        said.clear()
+
+
 def test_what_runs_for_ever_does_not_keep_the_simulation_going():
     """Many wait behind it and are looked at again and again; the simulation ends, and says that they wait."""
     state, trace = busy(189)

@@ -79,17 +79,21 @@ class EventLog:
     ----------
     plans
         How many events there were when each plan began: those from there on up to the next came of it.
+    follow_ups
+        By beneficiary, job and task the number of the plan that first said that the one would be evicted next for the
+        other, which it evicted itself.
     closed
         Whether the log says of every job what became of it.
     """
 
-    __slots__ = ("_append", "closed", "events", "initial", "plans", "workloads")
+    __slots__ = ("_append", "closed", "events", "follow_ups", "initial", "plans", "workloads")
 
     def __init__(self, workloads: Iterable[Workload] = (), *, initial: int = 0) -> None:
         self.workloads: list[Workload] = workloads if isinstance(workloads, list) else list(workloads)
         self.initial = initial
         self.events: list[Event] = []
         self.plans: list[int] = []
+        self.follow_ups: dict[tuple[int, int, int], int] = {}
         self.closed = False
         self._append = self.events.append
 
@@ -105,6 +109,10 @@ class EventLog:
     def plan(self) -> None:
         """Record that what follows comes of one plan."""
         self.plans.append(len(self.events))
+
+    def follow_up(self, beneficiary: int, job: int, task: int) -> None:
+        """Record that the plan says that a task will be evicted next for what it evicts."""
+        self.follow_ups.setdefault((beneficiary, job, task), len(self.plans))
 
     def submit(self, at: int, job: int) -> None:
         """Record that a job arrived."""

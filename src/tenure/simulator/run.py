@@ -279,6 +279,11 @@ class Simulation:
                 self._evict(step, job, now)
             elif step.action in {"notice", "withdraw"}:
                 self._announce(step, job, now)
+        for follow_up in plan.follow_ups:
+            for key, name in follow_up.evict:
+                tasks = self.session.workloads[key].tasks
+                number = next(t.index for t in tasks if t.model.name == name)
+                self.log.follow_up(self.job_of[follow_up.of], self.job_of[key], number)
         self._settle(plan, now)
 
     def _bind(self, now: int, job: int, task: int, node: int, devices: tuple[int, ...]) -> None:

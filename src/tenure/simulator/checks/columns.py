@@ -202,6 +202,8 @@ class CheckedLog:
     settings: Settings
     beside: tuple[Mapping[str, int], ...]
     """By spec, what a task counts for its queue beside what it asks for."""
+    follow_ups: Mapping[tuple[int, int, int], int]
+    """By beneficiary, job and task the number of the plan that first said that the one would go for the other."""
 
     def name(self, task: int) -> str:
         """Name a task for a message."""
@@ -221,7 +223,8 @@ def history_of(
     events = columns_of(log) if columns is None else columns
     counting = settings or Settings()
     beside = tuple(counted_beside(spec, counting) for spec in tasks.specs)
-    return CheckedLog(workloads, events, tasks, holdings_of(events, tasks), log.initial, counting, beside)
+    holdings = holdings_of(events, tasks)
+    return CheckedLog(workloads, events, tasks, holdings, log.initial, counting, beside, log.follow_ups)
 
 
 def demand(spec: TaskSpec, resource: str, gpu_memory: int | None = None) -> int:

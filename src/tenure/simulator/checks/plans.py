@@ -114,7 +114,8 @@ class _Unchanged:
 def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
     """Check that a beneficiary was not evicted itself at the instant at which it was bound.
 
-    It may be, for a job that arrived only after that. What ran before the first plan was bound for itself long ago.
+    It may be, for a job that arrived only after that, or that an earlier plan evicted and said so of: a follow-up. What
+    ran before the first plan was bound for itself long ago.
     """
     columns, holdings = history.columns, history.holdings
     stood = (history.tasks.job[holdings.task] < history.initial) & (columns.plan[holdings.bound] == 0)
@@ -131,9 +132,17 @@ def _check_time(history: CheckedLog, findings: ViolationCollector) -> None:
         if len(own) and (job, int(columns.at[own[0]])) in short:
             evicted = short[job, int(columns.at[own[0]])]
             arrived = np.flatnonzero((columns.kind == SUBMIT) & (columns.job == columns.x[evicted]))
-            if not (len(arrived) and arrived[0] > position):
+            if not (len(arrived) and arrived[0] > position) and not _was_said(history, evicted):
                 found.append(evicted)
     _tell(history, findings, NO_TIME, np.unique(np.array(found, dtype=np.int64)))
+
+
+def _was_said(history: CheckedLog, evicted: int) -> bool:
+    """Whether a plan before that of an eviction said that it would follow."""
+    columns = history.columns
+    key = int(columns.x[evicted]), int(columns.job[evicted]), int(columns.task[evicted])
+    said = history.follow_ups.get(key)
+    return said is not None and said < int(columns.plan[evicted])
 
 
 def _tell(history: CheckedLog, findings: ViolationCollector, kind: str, positions: Ints) -> None:
