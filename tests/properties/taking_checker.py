@@ -176,14 +176,17 @@ def _shares(cluster, tree, steps, workloads, fair):
     if len(placed) != core or any(t.phase in HELD for t in contender.tasks):
         return found  # it grew as well, by other sets
     got = sum(asked_of(workloads, s) for s in placed)
-    for amount, victim, is_core in _pieces(evictions, workloads):
+    for amount, victim, is_core in _pieces(tree, contender, evictions, workloads):
         found += _one_piece(tree, held, fair, after, contender, got, victim, amount, is_core=is_core)
         _change(held, tree, victim, amount, -1)
     return found + _fullness(tree, held, fair, contender, got, {workloads[s.workload].queue for s in evictions})
 
 
-def _pieces(evictions, workloads):
-    """Amount, workload and whether it is a core: surplus singly and before cores, of each the smallest first."""
+def _pieces(tree, contender, evictions, workloads):
+    """Amount, workload and whether it is a core: surplus singly and before cores, of each the smallest first.
+
+    Before that, what is nearer the contender: with it gone, the contender's own side holds less.
+    """
     found = []
     for key in {s.workload for s in evictions}:
         victim = workloads[key]
@@ -194,7 +197,9 @@ def _pieces(evictions, workloads):
         found += [(amount, victim, False) for amount in gone[:surplus]]
         if gone[surplus:]:
             found.append((sum(gone[surplus:]), victim, True))
-    return sorted(found, key=lambda piece: (piece[2], piece[0], piece[1].key))
+    path = tree.path(contender.queue)
+    near = {w.queue: path.index(tree.meeting(contender.queue, w.queue)[0]) for _, w, _ in found}
+    return sorted(found, key=lambda piece: (near[piece[1].queue], piece[2], piece[0], piece[1].key))
 
 
 def _one_piece(tree, held, fair, after, contender, got, victim, amount, *, is_core):  # noqa: PLR0913

@@ -230,7 +230,7 @@ class SetPlay:
         if rules.cause == "requeue" and session.settings.requeue.contenders == "any":
             for victim in victims:  # where equals take turns, who gives way stands behind those that wait
                 session.journal.set(victim, "queued_at", session.now)
-        stages = in_stages(session, self.pieces, step.amount)
+        stages = in_stages(rules, self.pieces, step.amount)
         self.before = self.runs.order_before()
         if stages and (refusal := self._ask(stages)) is not None:
             return refusal

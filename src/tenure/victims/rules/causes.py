@@ -253,20 +253,20 @@ def takes_back(
     return rules
 
 
-def in_stages(session: Session, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
-    """Give the parts of pieces in the order in which they are taken: surplus before cores, of each the smallest first.
+def in_stages(rules: CauseRules, pieces: Sequence[Piece], asked: Amount) -> list[Taken]:
+    """Give the parts of pieces in the order in which they are taken: surplus first, small before large.
 
-    A queue may be taken from as long as it is over its share before each part, so no other order allows more, and what
-    is allowed does not depend on what the pieces cost. Small is what is small of what is ``asked``.
+    Before that, what is nearer: the contender's side counts without that. Of one resource no other order allows more.
     """
+    path = rules.session.queues.path
     stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
     if len(stages) < 2:  # noqa: PLR2004  nothing to bring into order
         return stages
-    weights = [1 / a if a else 0.0 for a in asked]
+    weights, above = [1 / a if a else 0.0 for a in asked], set(path[rules.contender.leaf])
 
-    def key(stage: Taken) -> tuple[bool, float]:
+    def key(stage: Taken) -> tuple[int, bool, float]:
         piece, tasks, core = stage
-        amount = piece.amount if len(tasks) == len(piece.tasks) else held(session, tasks)
-        return core, sum(map(mul, amount, weights))
+        amount = piece.amount if len(tasks) == len(piece.tasks) else held(rules.session, tasks)
+        return -len(above.intersection(path[piece.workload.leaf])), core, sum(map(mul, amount, weights))
 
     return sorted(stages, key=key)
