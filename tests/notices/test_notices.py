@@ -444,6 +444,23 @@ def test_what_is_told_again_at_once_keeps_its_first_deadline():
     assert "evict" in actions(plans)[5]
 
 
+def test_what_has_saved_and_is_evicted_for_another_at_once_was_told_long_ago():
+    """Its first contender has left; another takes its place, and it heard never that it might stay."""
+    one, other = waits("c", "a", gpus=2), waits("d", "a", gpus=2)
+    state = told(contender=one)
+
+    def instead(state, number):
+        if number == 1:
+            kept = tuple(w for w in state.workloads if w.name != "c")
+            state = replace(state, workloads=(*kept, other))
+            return changed(state, "x", checkpoint=Checkpoint(last_at=state.now))
+        return state
+
+    plans, _ = minutes(state, 2, instead)
+    steps = [(s.action, s.beneficiary, s.notice_at) for s in plans[1].steps if s.workload == "default/x"]
+    assert steps == [("evict", "default/d", state.now)] * 4
+
+
 def test_raising_the_max_stops_what_a_quota_announced():
     state = CASES["quota"]()
     state = replace(state, settings=replace(state.settings, eviction_notice=5 * MINUTE))

@@ -108,7 +108,7 @@ def _announce(
             told.update(batch)
             state.wake_at(deadline)
     if state.lapsed:  # a notice that the same plan gives again stands all along
-        again = {(t.workload.key, t.index) for t in told}
+        again = {(t.workload.key, t.index) for own in by_workload.values() for t in own}
         steps = state.plan.steps
         steps[:] = [s for s in steps if s.action != "withdraw" or (s.workload, s.task_index) not in again]
     return told
@@ -139,8 +139,8 @@ def _evict_step(
     reason: str,
     wave: int | None,
 ) -> PlanStep:
-    names, notice = state.session.nodes.names, task.notice
-    action = "evict" if notice is None else "notice"
+    names, notice = state.session.nodes.names, task.notice or state.lapsed.get(task)
+    action = "evict" if task.notice is None else "notice"
     return PlanStep(
         action, task.workload.key, task.name, names[task.leaving], task.index, task.leaving, task.leaving_devices,
         state.cycle, cause, beneficiary, price[0] / MICRO, reason,
