@@ -203,11 +203,11 @@ def _rank(cluster, names, chosen):
     priority = {q.name: q.priority for q in cluster.queues}
     tasks = list(chain(*chosen))
     level = max(priority[names[k].queue] for k, _ in tasks)
-    whole = sum(_is_whole(names, unit) for unit in chosen)
+    whole = sum(is_whole(names, unit) for unit in chosen)
     return level, round(sum(cost(cluster, t) for t in tasks), 6), whole, len(tasks)
 
 
-def _is_whole(names, unit):
+def is_whole(names, unit):
     """Whether a unit is all that a workload runs."""
     w = names[unit[0][0]]
     return len(unit) >= core(w) and len(unit) == sum(t.phase in HELD for t in w.tasks)
