@@ -62,12 +62,11 @@ def over(cluster, name, phases=OCCUPIES):
 
 def spared(cluster, workload, task):
     """Whether a task is a last resort at ``cluster.now``."""
-    if task.role == "originator":
-        return True
     asked = task.annotations.get(ANNOTATION, workload.annotations.get(ANNOTATION))
-    if workload.allow_preemption and asked != "false":
+    if task.role != "originator" and workload.allow_preemption and asked != "false":
         return False
-    ends = [workload.allow_preemption_until] if workload.allow_preemption_until is not None else []
+    until = None if task.role == "originator" else workload.allow_preemption_until
+    ends = [] if until is None else [until]
     tree = Tree(cluster)
     limit = next(
         (q.max_opt_out for q in map(tree.queues.get, tree.path(workload.queue)) if q.max_opt_out is not None), None
@@ -88,7 +87,7 @@ def minimum_runtime(cluster, workload):
 
 
 def choices(cluster, workload):
-    """Everything that may be taken of a workload of equal tasks: lists of tasks, the empty one included."""
+    """Everything that may be taken of a workload: lists of tasks, the empty one included."""
     running = [t for t in workload.tasks if t.phase in OCCUPIES]
     if not running or not workload.is_preemptible or workload.owner_kind == "DaemonSet":
         return [[]]
@@ -162,6 +161,18 @@ def value(cluster, name, taken):
     )
 
 
+def later(cluster, taken):
+    """What sets of one leaf are compared by after that: cost in weighted resource-µs, cores of workloads, and tasks."""
+    units = {"cpu": 1000, "nvidia.com/gpu": 1}
+    cost = 0
+    for workload, tasks in taken:
+        for task in tasks:
+            prices = cluster.settings.disruption.cost.items()
+            rate = sum(Fraction(repr(p)) * dict(task.spec.requests).get(r, 0) / units[r] for r, p in prices)
+            cost += rate * (cluster.now - max(workload.started_at, task.started_at))
+    return cost, sum(len(tasks) == len(w.tasks) for w, tasks in taken), sum(len(tasks) for _, tasks in taken)
+
+
 def within_budgets(cluster, taken):
     """Whether no budget that counts evictions, of a queue or of each workload, is exceeded; nothing went before."""
     tree = Tree(cluster)
@@ -174,10 +185,15 @@ def within_budgets(cluster, taken):
 
 def best(cluster, name):
     """The best value that any set of a queue has."""
+    return best_sets(cluster, name)[0]
+
+
+def best_sets(cluster, name):
+    """The best value that any set of a queue has, and the sets that have it."""
     tree = Tree(cluster)
     need = over(cluster, name)
     inside = [w for w in cluster.workloads if name in tree.path(w.queue)]
-    found = None
+    found, sets = None, []
     for picked in product(*(choices(cluster, w) for w in inside)):
         taken = [(w, tasks) for w, tasks in zip(inside, picked, strict=True) if tasks]
         if cluster.settings.quota_preemption.overshoot == "never":
@@ -185,6 +201,7 @@ def best(cluster, name):
             if any(freed.get(r, 0) > much for r, much in need.items()):
                 continue
         now = value(cluster, name, taken)
-        if (found is None or now < found) and keeps_guarantees(cluster, taken) and within_budgets(cluster, taken):
+        if (found is None or now <= found) and keeps_guarantees(cluster, taken) and within_budgets(cluster, taken):
+            sets = [*sets, taken] if now == found else [taken]
             found = now
-    return found
+    return found, sets

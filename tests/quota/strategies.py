@@ -35,10 +35,11 @@ def trees(draw, *, levels, most, delays=(None, None, 0, 60 * SECOND)):
 def running(draw, name, leaves, *, memory):
     """Draw a workload that runs, as a whole or in part."""
     count = draw(st.sampled_from((1, 1, 1, 2, 3)))
-    sizes = spec(cpu=draw(st.integers(1, 6)), memory=draw(st.integers(1, 4)) if memory else 0)
+    sizes = [spec(cpu=draw(st.integers(1, 6)), memory=draw(st.integers(1, 4)) if memory else 0)]
+    sizes += [spec(cpu=draw(st.integers(1, 6)), memory=1) for _ in range(draw(st.integers(0, 2)) if memory else 0)]
     tasks = [
         task(
-            f"{name}-{i}", sizes, on="big", started_at=NOW - 30 * MINUTE,
+            f"{name}-{i}", sizes[i % len(sizes)], on="big", started_at=NOW - 30 * MINUTE,
             role=draw(st.sampled_from((None,) * 6 + ("originator",))),
             annotations=draw(st.sampled_from(({},) * 6 + ({"yunikorn.apache.org/allow-preemption": "false"},))),
             grace_period=draw(st.sampled_from((0, 30 * SECOND, 90 * SECOND))),

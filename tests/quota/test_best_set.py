@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.builders import NOW
 from tests.effort import tries
-from tests.quota.oracle import best, keeps_guarantees, over, value
+from tests.quota.oracle import best, best_sets, keeps_guarantees, later, over, value
 from tests.quota.strategies import MINUTE, clusters
 
 from tenure.model.queue import QueueStatus, QuotaStatus
@@ -51,6 +51,18 @@ def test_the_set_is_as_good_as_any(cluster, data):
     report = next(q for q in played.quota if q.queue == name)
     assert bool(report.shortfall) == (left > 0)
     assert bool(report.blockers) == bool(report.shortfall)
+
+
+@settings(max_examples=tries(75, 1500))
+@given(clusters(levels=1, most=1, work=7))
+def test_of_sets_of_one_leaf_that_are_as_good_the_cheapest_goes(cluster):
+    """Then the one with the fewest cores, then the one with the fewest tasks."""
+    assume(over(cluster, "top"))
+    cluster = fire_at_once(cluster, "top")
+    found, sets = best_sets(cluster, "top")
+    taken = taken_in(cluster, play(cluster))
+    assert value(cluster, "top", taken) == found
+    assert later(cluster, taken) == min(later(cluster, one) for one in sets)
 
 
 @settings(max_examples=tries(20, 400))
