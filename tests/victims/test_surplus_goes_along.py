@@ -29,3 +29,13 @@ def test_a_gang_whose_surplus_has_no_gpu_goes_whole_for_gpus(surplus):
 
 def test_surplus_that_has_nothing_of_use_does_not_go_alone():
     assert steps(play(reclaiming([spec(cpu=1)], asked=1)), "evict") == []
+
+
+def test_surplus_that_has_nothing_of_use_does_not_go_where_the_core_keeps_its_place():
+    """Beside a free GPU the CPU is held by surplus that has no GPU; the core stands elsewhere, and would stay."""
+    nodes = [node("n0", cpu=4, gpu=2), node("n1", cpu=6, gpu=1)]
+    tasks = [task("core", spec(cpu=4, gpu=2), on="n0"), task("extra", spec(cpu=4), on="n1")]
+    old = workload("old", tasks=tasks, queue="lent", min_member=1, running=600, age=700)
+    new = workload("new", of=spec(cpu=4, gpu=1), queue="owed", age=10)
+    queues = [queue("lent"), queue("owed", guaranteed={"gpu": 4})]
+    assert steps(play(cluster(nodes, [old, new], queues, actions=("allocate", "reclaim")))) == []

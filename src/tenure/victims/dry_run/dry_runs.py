@@ -322,8 +322,8 @@ class SetPlay:
         if (result.evicted or not got) and all(t.node >= 0 for t in got):
             text = "fits without these victims" if got else "would only get the place back that it is leaving"
             return Refusal(IN_VAIN, f"the contender {text}")
-        for piece in result.pieces:
-            if piece.ran and all(t in staying or is_back(t) for t in piece.ran):
+        for piece in result.pieces:  # where a core stays, its surplus may go by itself, or not at all
+            if (last := {*piece.stages[-1][0]} & {*piece.ran}) and all(t in staying or is_back(t) for t in last):
                 return Refusal(IN_VAIN, f"{piece.workload.key} would win its place back", about=piece.workload.key)
         for victim in dict.fromkeys(t.workload for t in staying):
             if not victim.root.satisfied():
