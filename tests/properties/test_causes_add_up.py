@@ -125,6 +125,7 @@ BROKEN_ONCE = {
     201574: "the rescheduler's program moved what no search among the first of many pieces comes to",
     802242: "the same",
     804206: "the same, for what fits by all that is free on a node together, and on none of its devices",
+    859753: "half of a core was believed to be bound before the notice for the other half ended, and to grow",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

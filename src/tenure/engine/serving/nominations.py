@@ -5,7 +5,7 @@ Source: the specification's section on the cycle, "Nominations are kept".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import add, sub
 from typing import NamedTuple
@@ -108,7 +108,7 @@ def serve_nominations(
         lost: list[TaskState] = []
         for group in bound_together(workload):
             whole = is_whole(workload)
-            if whole and _bind_together(session, placer, group):
+            if whole and bind_group(session, placer, group):
                 bound += group
             elif not whole or overdue(session, group):
                 withdraw(session, group)
@@ -116,7 +116,8 @@ def serve_nominations(
         yield workload, bound, lost
 
 
-def _bind_together(session: Session, placer: Placer, tasks: list[TaskState]) -> bool:
+def bind_group(session: Session, placer: Placer, tasks: Sequence[TaskState]) -> bool:
+    """Bind nominated tasks that are bound together, if there is room for all of them now; else they stay nominated."""
     if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
         return False
     with session.scenario() as together:

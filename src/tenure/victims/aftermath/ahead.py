@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from tenure.engine.memo import Memo
 from tenure.engine.plan import Plan
 from tenure.engine.serving.allocation import serve
+from tenure.engine.serving.nominations import bind_group, bound_together
 from tenure.engine.state.evictions import depart
 from tenure.engine.state.notices import notice_of
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
@@ -228,9 +229,11 @@ class SearchesAhead:
 def settle(
     state: EvictionState, evicted: Iterable[TaskState], placed: Iterable[TaskState], later: int = 0
 ) -> Collection[WorkloadState]:
-    """Let what was evicted leave, and bind what was nominated so many µs ``later`` if it fits; gives whose it is."""
-    session = state.session
-    touched: dict[WorkloadState, None] = {}
+    """Let what was evicted leave, and bind what was nominated so many µs ``later`` if it fits; gives whose it is.
+
+    A core is bound as a whole, or waits.
+    """
+    session, touched, promised = state.session, dict[WorkloadState, None](), dict[WorkloadState, set[TaskState]]()
     for task in evicted:
         if not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
             if task.leaving >= 0:
@@ -240,13 +243,12 @@ def settle(
             touched[task.workload] = None
     for task in placed:
         if task.nominated >= 0 and task.leaving < 0:
-            node, devices = task.nominated, task.nominated_devices
-            session.withdraw(task)
-            if state.placer.fits_at(task, node):
-                session.bind(task, node, devices)
-            else:
-                session.nominate(task, node, devices)
+            promised.setdefault(task.workload, set()).add(task)
         touched[task.workload] = None
+    for workload, tasks in promised.items():
+        for group in bound_together(workload):
+            if not tasks.isdisjoint(group):
+                bind_group(session, state.placer, group)
     for workload in touched:
         session.note_start(workload, later)
         session.refresh(workload)
