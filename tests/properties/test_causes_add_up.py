@@ -126,6 +126,8 @@ BROKEN_ONCE = {
     802242: "the same",
     804206: "the same, for what fits by all that is free on a node together, and on none of its devices",
     859753: "half of a core was believed to be bound before the notice for the other half ended, and to grow",
+    871628: "what had lost something in a cycle was believed to contend in it, and had its turn before another victim",
+    874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice, takewhile
+from typing import Final, NamedTuple
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.notices import in_turn, notice_of
 from tenure.engine.state.workloads import TERMINATING, WorkloadState
+from tenure.model.settings import Cause
 from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import (
     MOST_ASKED,
@@ -25,6 +26,8 @@ from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.search.trials import SearchBudget, SearchResult
+
+MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
 
 
 class NextCycles(NamedTuple):
@@ -55,7 +58,7 @@ class CyclesAhead:
         may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
         if not (ask_later or growing or any(may_follow)):
             return found
-        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], False)
+        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], self.searches.causes.keys())
         said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
         in_brief = set(victims) if len(asked_for) > MOST_HELPED else set[WorkloadState]()
         with self.ahead.look():
@@ -64,7 +67,7 @@ class CyclesAhead:
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round(self._moved_for() | asked_for, in_brief):
+                for asked, best in self._round(self._moved_for() | self._entitled(victims) | asked_for, in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
@@ -82,13 +85,20 @@ class CyclesAhead:
         before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
         return [*victims, *islice(before, MOST_LOOKED_AT)]
 
-    def _moved_for(self) -> dict[WorkloadState, bool]:
+    def _moved_for(self) -> dict[WorkloadState, Collection[Cause]]:
         """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
         fits = partial(may_be_moved_for, self.session, room=room_of_all(self.session))
-        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED), True)
+        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED), MOVES)
+
+    def _entitled(self, victims: Collection[WorkloadState]) -> dict[WorkloadState, Collection[Cause]]:
+        """Give the first that wait ahead of all victims of their leaf, which holds less by then and may reclaim."""
+        known, leaves = set(victims), dict.fromkeys(w.leaf for w in victims)
+        entries = (self.session.waiting.entries[leaf] for leaf in leaves)
+        ahead = (takewhile(lambda w: w not in known, (e[-1] for e in each if e[-1].entry is e)) for each in entries)
+        return dict.fromkeys(islice(chain.from_iterable(ahead), MOST_ASKED), (*MOVES, "reclaim"))
 
     def _round(
-        self, waiting: Mapping[WorkloadState, bool], in_brief: Collection[WorkloadState]
+        self, waiting: Mapping[WorkloadState, Collection[Cause]], in_brief: Collection[WorkloadState]
     ) -> Iterator[tuple[Asked, SearchResult]]:
         """Give what a cycle would do for those who wait, or by moves alone: by cause, in turn, on what was decided.
 
@@ -98,8 +108,8 @@ class CyclesAhead:
         fairness = self.state.fairness
         for cause, make in self.asked.enabled("").items():
             in_vain = set[object]()
-            moves = cause in ("consolidate", "reschedule")
-            turns = [w for w in self.state.in_order(fairness.now()) if w in waiting and (moves or not waiting[w])]
+            gone = {t.workload for t in self.ahead.decided.evicted}  # they contend in the next cycle
+            turns = [w for w in self.state.in_order(fairness.now()) if w not in gone and cause in waiting.get(w, ())]
             for workload in turns:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(workload) in in_vain or not self.budget.spend():
