@@ -128,6 +128,7 @@ BROKEN_ONCE = {
     859753: "half of a core was believed to be bound before the notice for the other half ended, and to grow",
     871628: "what had lost something in a cycle was believed to contend in it, and had its turn before another victim",
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
+    868650: "the same, for what asked to be spared, and for tasks of which each would fit by itself",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 

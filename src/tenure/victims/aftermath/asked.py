@@ -100,7 +100,8 @@ class AskedWorkloads:
         step = workload.step
         if step is None or not (demand := RoomDemand(self.session, step)).met(()):
             return False
-        return demand.exact or all(self.placer.find(t)[0] >= 0 for t in step.tasks)
+        with self.session.scenario():
+            return demand.exact or self.placer.place(workload, step)
 
     @cached_property
     def _lowest(self) -> dict[int, int]:

@@ -98,8 +98,9 @@ class ContenderSearch:
     def searched(self, rules: CauseRules, budget: SearchBudget, cause: Cause, *, alone: bool = False) -> VictimSearch:
         """Search; where nothing else helps, once more among what asked to be spared as well.
 
-        What the rescheduler's program may move is looked for among the cheapest of many, too. Where reasons are asked
-        for, contenders come here that the bounds exclude: for these nothing is tried.
+        Sets without that are not tried again where they were all seen; the rescheduler's program, which does not give
+        up, has seen them. What it may move is looked for among the cheapest of many, too. Where reasons are asked for,
+        contenders come here that the bounds exclude: for these nothing is tried.
         """
         contender = rules.contender
         assert contender.step is not None
@@ -108,16 +109,22 @@ class ContenderSearch:
             search = begin()
         else:
             search = search_domains(begin, domains, budget)
+        seen = search.found.tried and not (domains or search.trials.many)
+        known = bool(seen) and (cause == "reschedule" or not search.found.cut)
         if cause == "reschedule" and search.found.pieces is None and search.trials.many:
             search = search_domains(partial(begin, cheapest=True), domains, budget)
         if search.found.pieces is None and not budget.hit and self.may_take_spared(contender, cause):
+            before = search.found
             with self.gatherer.everybody():
-                search = search_domains(begin, domains, budget)
+                search = search_domains(partial(begin, with_spared=known), domains, budget)
+            if known:
+                search.found.join(before)
         return search
 
     def _searching(
-        self, rules: CauseRules, *, alone: bool, within: Mask | None = None, cheapest: bool = False
-    ) -> VictimSearch:
+        self, rules: CauseRules, *, alone: bool, within: Mask | None = None, cheapest: bool = False,
+        with_spared: bool = False,
+    ) -> VictimSearch:  # fmt: skip
         """Begin the search for victims of one contender on some nodes, among the candidates that the bounds leave."""
         contender = rules.contender
         at_once = self.cause != "consolidate" and not self.state.plugins.patience.applies(self.session, self.cause)
@@ -129,7 +136,9 @@ class ContenderSearch:
         patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone
-        return VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told, within=within)
+        search = VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told, within=within)
+        search.trials.with_spared = with_spared
+        return search
 
     def _scope(self, contender: WorkloadState, *, alone: bool) -> tuple[SearchScope, Collection[int], Collection[int]]:
         """Give what reclaim may take for a contender, the leaves that are open at first, and those that may open."""

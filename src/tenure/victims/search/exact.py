@@ -157,6 +157,8 @@ class ExactSets:
     def _may_do(self, subset: list[Piece]) -> bool:
         """Whether it frees enough; where there are many pieces, those are left aside that had their place back."""
         trials = self.trials
+        if trials.with_spared and not any(p.spared for p in subset):
+            return False
         if (trials.many and any(map(trials.returns, subset))) or not trials.need.met(subset, self.others):
             return False
         return trials.may_land(subset)

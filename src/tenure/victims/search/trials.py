@@ -76,7 +76,7 @@ class SetTrials:
 
     ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
     out. Without it nothing ever does. ``many``: there are more pieces than are all taken apart, so that it matters who
-    was in the way.
+    was in the way. ``with_spared``: of sets without anything that asked to be spared it is known that they do not pay.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SetTrials:
         self.found = found
         self.prepare = prepare
         self.most_in_vain = most_in_vain
-        self.many = False
+        self.many = self.with_spared = False
         self.returned: set[WorkloadState] = set()
         self._returning = ReturningVictims(rules.session, rules.contender)
         self._without_effect = 0
