@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -160,3 +161,19 @@ def test_moves_that_would_put_a_start_off_are_tried_in_vain(monkeypatch):
     state = replace(state, settings=replace(state.settings, actions=("quota", "allocate", "consolidate")))
     Scheduler(session_of(state)).cycle(state.now)
     assert MOST_IN_VAIN < max(tried) < 2 * MOST_IN_VAIN
+
+
+def test_moves_that_consolidate_looked_for_in_vain_are_not_looked_for_again(monkeypatch):
+    """Where something asked to be spared, the rescheduler is asked as well; but for that its moves are the same."""
+    found, run = Counter(), VictimSearch.run
+
+    def counted(self, budget):
+        found[self.rules.contender.key, self.session.epoch, self.trials.with_spared, id(self.dry_runs.plugins)] += (
+            self.rules.cause == "consolidate"
+        )
+        return run(self, budget)
+
+    monkeypatch.setattr(VictimSearch, "run", counted)
+    state = drawn(868650)
+    assert Scheduler(session_of(state)).cycle(state.now).steps
+    assert max(found.values()) == 1

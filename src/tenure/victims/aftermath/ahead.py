@@ -171,10 +171,11 @@ class SearchesAhead:
 
         Consolidate moves nothing where what reclaim or preempt may take as these stand comes cheaper.
         """
-        search = self._searches((asked.cause, judged, waits))
+        search = self._by(asked.cause, judged=judged, waits=waits)
         found = search.best_set(asked.rules, SearchBudget(STEPS), asked.cause)
         if asked.cause == "consolidate" and found.pieces:
-            price, standing = partial(price_of, search, asked.rules, found), self._searches((asked.cause, judged, True))
+            price = partial(price_of, search, asked.rules, found)
+            standing = self._by(asked.cause, judged=judged, waits=True)
             if cheaper(standing, asked.workload, price, SearchBudget(STEPS)) is not None:
                 return SearchResult()
         return found
@@ -191,12 +192,15 @@ class SearchesAhead:
         """Give what serves a workload for which what was decided leaves room, as its turn comes in the same cycle."""
         if not self.ahead.decided.evicted:
             return SearchResult()
-        return SearchResult(played=self._searches((asked.cause, True, False)).as_it_is(asked.rules))
+        return SearchResult(played=self._by(asked.cause, judged=True).as_it_is(asked.rules))
+
+    def _by(self, cause: Cause, *, judged: bool, waits: bool = False) -> ContenderSearch:
+        """Give the search of a cause; both causes that move have one."""
+        return self._searches(("consolidate" if cause == "reschedule" else cause, judged, waits))
 
     def _search(self, cause: Cause, judged: bool, waits: bool) -> ContenderSearch:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
-        searched = "consolidate" if cause == "reschedule" else cause
-        return ContenderSearch(replace(self._thought(), plugins=plugins, aftermath=judge), searched)
+        return ContenderSearch(replace(self._thought(), plugins=plugins, aftermath=judge), cause)
 
     @cached_property
     def _further(self) -> Consequences | None:

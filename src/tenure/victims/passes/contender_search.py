@@ -51,6 +51,7 @@ class ContenderSearch:
         self.shares = state.memory.shares()
         self.bounds = VictimBounds(state.session, self.shares, state.memory.limits, cause)
         self.before: EarlierContenders | None = None
+        self._moves_in_vain: dict[WorkloadState, VictimSearch] = {}
         self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
             lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
         )
@@ -105,10 +106,14 @@ class ContenderSearch:
         contender = rules.contender
         assert contender.step is not None
         begin, domains = partial(self._searching, rules, alone=alone), self.dry_runs.placer.domains(contender.step)
-        if not alone and self.detailed and self.bounds.infeasible(contender, contender.step):
+        if cause == "reschedule" and contender in self._moves_in_vain:  # what consolidate may move is the same
+            search = self._moves_in_vain[contender]
+        elif not alone and self.detailed and self.bounds.infeasible(contender, contender.step):
             search = begin()
         else:
             search = search_domains(begin, domains, budget)
+        if alone and cause == "consolidate" and search.found.pieces is None and not budget.hit:
+            self._moves_in_vain[contender] = search
         seen = search.found.tried and not (domains or search.trials.many)
         known = bool(seen) and (cause == "reschedule" or not search.found.cut)
         if cause == "reschedule" and search.found.pieces is None and search.trials.many:
