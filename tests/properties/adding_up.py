@@ -304,6 +304,7 @@ def _asked(spec):
 def forbidden(played):
     """Give every breach of what holds on a cluster that does not change, as one sentence each.
 
+    What is bound in the plan that evicts for its workload got room that was there, which no eviction made.
     An eviction that was announced was decided then, unless that was withdrawn, or another notice took its place: from
     there on its queue holds what is nominated as well, and a follow-up that is said later comes too late for it.
     """
@@ -342,9 +343,7 @@ def forbidden(played):
                 breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "
                                 f"a victim of {victims[step.beneficiary]}")  # fmt: skip
         served = {s.beneficiary for s in evicted.values()}
-        nominated_to |= {
-            (s.workload, s.task) for s in steps if s.action in ("bind", "nominate") and s.workload in served
-        }
+        nominated_to |= {(s.workload, s.task) for s in steps if s.action == "nominate" and s.workload in served}
         for (workload, _), step in evicted.items():
             victims[workload] = f"{step.cause} in cycle {cycle}"
     return breaches

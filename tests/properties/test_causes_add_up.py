@@ -125,10 +125,11 @@ BROKEN_ONCE = {
     201574: "the rescheduler's program moved what no search among the first of many pieces comes to",
     802242: "the same",
     804206: "the same, for what fits by all that is free on a node together, and on none of its devices",
+    868650: "the same, for what asked to be spared, and for tasks of which each would fit by itself",
     859753: "half of a core was believed to be bound before the notice for the other half ended, and to grow",
     871628: "what had lost something in a cycle was believed to contend in it, and had its turn before another victim",
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
-    868650: "the same, for what asked to be spared, and for tasks of which each would fit by itself",
+    857589: "what was bound on room left over before was taken for what others went for, in this reading",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
