@@ -17,6 +17,7 @@ from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import CAUSES, BudgetRule, DisruptionSettings, QuotaPreemptionSettings
 from tenure.model.values.duration import format_time
 from tenure.model.workload import Checkpoint, Nomination, Notice, Phase
+from tenure.victims.aftermath.aftermath import Aftermath
 
 GPU = "nvidia.com/gpu"
 SECOND = 1_000_000
@@ -54,6 +55,15 @@ def actions(plans):
 
 def changed(state, name, **fields):
     return replace(state, workloads=tuple(replace(w, **fields) if w.name == name else w for w in state.workloads))
+
+
+def test_what_follows_is_looked_at_when_notice_is_given_and_when_it_ends(monkeypatch):
+    """While it goes on a plan evicts nothing; to look each time took a third of cycles in which much may follow."""
+    asked, plain = [], Aftermath.of_plan
+    monkeypatch.setattr(Aftermath, "of_plan", lambda self, given: asked.append(self.session.now) or plain(self, given))
+    plans, _ = minutes(told(3), 5)
+    assert actions(plans) == [["notice", "nominate"], [], [], ["evict", "nominate"], ["bind"]]
+    assert asked == [plans[0].now, plans[3].now]
 
 
 # -- how long --------------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ MOST_JUDGED: Final = 32
 def settle_what_follows(context: Context, settled: Collection[str]) -> None:
     """Give up sets whose contenders would lose their places, and say in the plan what follows from it.
 
-    What was told of it before and has ``settled`` goes. In the story of one workload nothing is said, and what follows
+    What was told of it before and has ``settled`` goes. Of a plan that evicts nothing, nothing follows: what goes on
+    under notice was told of when that began. In the story of one workload nothing is said, and what follows
     is looked at only where sets concern it: that takes a third of the time of a large cluster's cycle.
     """
     state, aftermath = context.evictions, context.aftermath
@@ -42,7 +43,9 @@ def settle_what_follows(context: Context, settled: Collection[str]) -> None:
         refused = ((c, judged(context, sets, c)) for c in reversed(sets) if budget.spend())
         if not any(r is not None and _give_up_with(context, state, sets, c, r) for c, r in refused):
             break
-    while state.evicted and (context.about is None or (not _alone(context) and _concern(sets, context.about))):
+    while any(s.action in EVICTING for s in context.plan.steps) and (
+        context.about is None or (not _alone(context) and _concern(sets, context.about))
+    ):
         follows = aftermath.of_plan([c for c in contenders if c not in sets])
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals]
         if not _alone(context) and any(_give_up_with(context, state, sets, c, r) for c, r in lost):
