@@ -6,7 +6,7 @@ left aside, so a contender that passes may still not be helped; one that does no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from math import inf
 
 import numpy as np
@@ -54,7 +54,7 @@ class VictimBounds:
         if self.cause == "reclaim":
             return self._cannot_reclaim(contender, step)
         may_go = self.holdings.movable if self.cause == "consolidate" else self._below(contender)
-        return not self._fits(self._needs.of(step), may_go, {})
+        return not self._fits(self._needs.of(step), may_go)
 
     def _held_back(self, contender: WorkloadState, step: Demand) -> bool:
         """Whether a maximum, or guarantees that must not be borrowed against, hold it back whatever is evicted."""
@@ -90,34 +90,16 @@ class VictimBounds:
         nodes = entries.node[chosen]
         return np.array([np.bincount(nodes, weights=row[chosen], minlength=count) for row in entries.frees])
 
-    def _fits(self, need: RoomDemand, freed: Floats, caps: dict[int, float]) -> bool:
-        """Whether there could be room for all with ``freed`` gone, of which no more than ``caps`` by row."""
+    def _fits(self, need: RoomDemand, freed: Floats) -> bool:
+        """Whether there could be room for all with ``freed`` gone."""
         room = self.session.nodes.room[self.session.nodes.rows :]
         for part in need.parts:
             slots = np.full(room.shape[1], inf)
             for row, ask in part.asks:
                 np.minimum(slots, (room[row] + freed[row]) // ask, out=slots)
-            possible = np.where(part.cls.static, np.maximum(slots, 0), 0)
-            if possible.sum() < part.needed:
+            if np.where(part.cls.static, np.maximum(slots, 0), 0).sum() < part.needed:
                 return False
-            for row, ask in part.asks:
-                cap = caps.get(row, inf)
-                if cap < inf and self._cheapest(room[row], possible, ask, part.needed) > cap:
-                    return False
         return True
-
-    def _cheapest(self, room: NDArray[np.int64], possible: Floats, ask: int, needed: int) -> float:
-        """The least that has to go of one resource so that ``needed`` tasks of ``ask`` have room, bounded from below.
-
-        Every task takes the place where it lacks least; only the first on a node finds a rest there.
-        """
-        there = np.minimum(np.maximum(room // ask, 0), possible)
-        missing = needed - int(there.sum())
-        if missing <= 0:
-            return 0
-        more = possible > there
-        first = np.sort(np.minimum(ask, ask - room[more] + there[more] * ask))[:missing]
-        return float(first.sum()) + ask * max(0, missing - len(first))
 
     # -- reclaim --------------------------------------------------------------------------------------------------
 
@@ -136,8 +118,7 @@ class VictimBounds:
         need = self._needs.of(step)
         if self._one_may_do(need, branches):
             return False
-        freed, total = self._let_go(branches, sorted({row for part in need.parts for row in part.scarce()}))
-        return not self._fits(need, freed, total)
+        return not self._fits(need, self._let_go(branches, {row for part in need.parts for row in part.scarce()}))
 
     def _one_may_do(self, need: RoomDemand, branches: VictimBranches) -> bool:
         """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
@@ -153,13 +134,13 @@ class VictimBounds:
                         return True
         return False
 
-    def _let_go(self, branches: VictimBranches, rows: Sequence[int]) -> tuple[Floats, dict[int, float]]:
-        """What could be freed on each node, ``float64[rows, nodes]``, and in all, for the rows that are asked for.
+    def _let_go(self, branches: VictimBranches, rows: Iterable[int]) -> Floats:
+        """What could be freed on each node, ``float64[rows, nodes]``, for the rows that are asked for.
 
         Of what queues do not count (free devices) all that is preemptible, wherever it belongs.
         """
         nodes = self.session.nodes
-        freed, total = np.zeros((nodes.rows, len(nodes))), {}
+        freed = np.zeros((nodes.rows, len(nodes)))
         for row in rows:
             if row >= nodes.amounts:
                 freed[row] = self.holdings.movable[row]
@@ -167,5 +148,4 @@ class VictimBounds:
             for branch in branches:
                 here = branch.below.on_nodes(self.holdings, row, len(nodes))
                 freed[row] += np.minimum(here, max(0.0, branch.cap[row]))
-            total[row] = float(sum(min(branch.below.total[row], max(0.0, branch.cap[row])) for branch in branches))
-        return freed, total
+        return freed
