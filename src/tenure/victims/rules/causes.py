@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from operator import mul, sub
+from operator import mul
 from typing import ClassVar
 
 from tenure.engine.refusal import Refusal
@@ -13,7 +13,7 @@ from tenure.engine.state.queues import Amount
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED, Owed, ReclaimRules
+from tenure.fairness.reclaiming import Owed, ReclaimRules
 from tenure.model.settings import Cause
 from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
@@ -21,8 +21,6 @@ from tenure.shields.short import below_core
 from tenure.victims.rules.pieces import Piece, held
 
 PRIORITY = "priority"
-
-Inside = Callable[[int], Amount]
 
 Taken = tuple[Piece, Sequence[TaskState], bool]
 """Part of a piece that goes at once, and whether it is a core."""
@@ -86,13 +84,6 @@ class CauseRules(ABC):
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether the play-through serves again what was owed."""
         return not owed
-
-    def barring(self, refusal: Refusal, inside: Inside) -> int:  # noqa: ARG002
-        """Give the queue whose pieces in a refused set are refused in every larger set; -1 for none.
-
-        ``inside`` says what could be taken from below a queue in all.
-        """
-        return -1
 
     def take(self, stages: Iterable[Taken], owed: list[Owed]) -> tuple[WorkloadState, Refusal] | None:
         """Ask about every stage in turn, as the queues stand then, and take it off them; gives the first refusal.
@@ -169,23 +160,6 @@ class ReclaimEligibility(CauseRules):
     def repaid(self, owed: Sequence[Owed]) -> bool:
         """Whether guarantees that a core carried its queue below are served again."""
         return self.rules.repaid(owed)
-
-    def barring(self, refusal: Refusal, inside: Inside) -> int:
-        """Give the sibling that has no more to give; a guarantee of the contender's own side must not come into play.
-
-        What the sibling's side holds only falls with what is taken. Its limit falls only where the contender's side
-        comes within its guaranteed, because something is taken from that side itself.
-        """
-        victim = self.session.workloads.get(refusal.about)
-        if victim is None or refusal.shield not in (FAIR_SHARE, GUARANTEED):
-            return -1
-        mine, theirs = self.rules.meeting(victim.leaf)
-        if refusal.shield == GUARANTEED:
-            return theirs
-        queues = self.session.queues
-        own = inside(mine)
-        least = tuple(map(sub, queues.allocated[mine], own))
-        return theirs if not any(own) or not self.rules.would_be_within(mine, least) else -1
 
     def why(self, victim: WorkloadState) -> str:
         """Say what the victim's queue holds too much of."""

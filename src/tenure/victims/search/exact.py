@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 
-from tenure.engine.refusal import Refusal
-from tenure.engine.state.queues import Amount
 from tenure.model.settings import Settings
 from tenure.victims.dry_run.outcome import LANDLESS, AcceptedSet, Enough, FollowUp, to_the_end
 from tenure.victims.rules.pieces import Piece
@@ -41,7 +39,7 @@ class PieceSubsets:
         self.lowest: dict[int, int] = {}
         self.scope = scope
         self.beyond: list[Piece] | None = None
-        self._barred: dict[frozenset[Piece], bool] = {}
+        self._parts: list[frozenset[Piece]] = []
 
     def usage(self, pieces: Sequence[Piece], leaf: int) -> Usage:
         """Give what some pieces take of which priority inside one queue."""
@@ -63,11 +61,9 @@ class PieceSubsets:
         while heap:
             key, numbers = heappop(heap)
             subset = [pieces[n] for n in numbers]
-            if self._never(subset):
+            if self._is_needless(subset):
                 continue
             yield key, subset
-            if self._never(subset):
-                continue
             for number in range(numbers[-1] + 1, len(pieces)):
                 larger = [*subset, pieces[number]]
                 if not consistent(larger):
@@ -77,15 +73,13 @@ class PieceSubsets:
                 else:
                     heappush(heap, (self.key(larger, alone), (*numbers, number)))
 
-    def bar(self, pieces: frozenset[Piece], *, beyond: bool = False) -> None:
-        """Leave out every set that holds all of these; with ``beyond``, and others."""
-        self._barred[pieces] = beyond
+    def leave_out_larger(self, pieces: list[Piece]) -> None:
+        """Leave out every set that holds all of these, and others."""
+        self._parts.append(frozenset(pieces))
 
-    def _never(self, pieces: list[Piece]) -> bool:
-        if not self._barred:
-            return False
-        chosen = frozenset(pieces)
-        return any(part < chosen or (part == chosen and not beyond) for part, beyond in self._barred.items())
+    def _is_needless(self, pieces: list[Piece]) -> bool:
+        """Whether a part of a set is known to do."""
+        return bool(self._parts) and any(map(frozenset(pieces).__gt__, self._parts))
 
 
 class ExactSets:
@@ -98,7 +92,6 @@ class ExactSets:
 
     def __init__(self, trials: SetTrials, scope: SearchScope, pieces: list[Piece], budget: SearchBudget) -> None:
         self.trials = trials
-        self.rules = trials.rules
         self.pieces = pieces
         self.budget = budget
         self.others = scope.others
@@ -136,7 +129,7 @@ class ExactSets:
                 first = subset if best is None else min(subset, best, key=self.key)
                 return subset if first is subset else self.lower_inside(first) or first
             else:
-                self.subsets.bar(frozenset(subset), beyond=True)  # only sets of which no part would do are compared
+                self.subsets.leave_out_larger(subset)  # only sets of which no part would do are compared
                 best = subset if best is None else min(best, subset, key=self.key)
                 limit = self._limit(best)
         return None if best is None else self.lower_inside(best) or best
@@ -175,27 +168,10 @@ class ExactSets:
         return self.subsets.key(subset, None, [f.cost for f in follow_ups]) >= best
 
     def _pays(self, subset: list[Piece], enough: Enough) -> bool:
-        known = self.trials.known(subset)
-        verdict = self.trials.play(subset, enough=enough)
-        if isinstance(verdict, Refusal) and not known:  # else it was asked about in another order
-            self._note_barred(subset, verdict)
-        pays = isinstance(verdict, AcceptedSet)
+        pays = isinstance(self.trials.play(subset, enough=enough), AcceptedSet)
         if pays and self.paying is not None:
             self.paying.append(subset)
         return pays
-
-    def _note_barred(self, subset: list[Piece], verdict: Refusal) -> None:
-        """Remember what a queue does not let go together: the more is taken from its side, the less it has to give."""
-        barring = self.rules.barring(verdict, self._inside)
-        if barring >= 0:
-            path = self.rules.session.queues.path
-            self.subsets.bar(frozenset(p for p in subset if barring in path[p.workload.leaf]))
-
-    def _inside(self, queue: int) -> Amount:
-        """Give what all pieces hold together below a queue, at most."""
-        queues = self.rules.session.queues
-        amounts = [p.amount for p in self.pieces if queue in queues.path[p.workload.leaf]]
-        return tuple(map(sum, zip((0,) * len(queues.resources), *amounts, strict=True)))
 
     def lower_inside(self, chosen: list[Piece]) -> list[Piece] | None:
         """A set that differs from ``chosen`` inside one queue only and uses lower priorities there, if one pays."""

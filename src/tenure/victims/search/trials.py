@@ -147,10 +147,6 @@ class SetTrials:
         """Note why a set was refused."""
         self.found.refusals.append((", ".join(dict.fromkeys(p.workload.key for p in pieces)), refusal))
 
-    def known(self, pieces: Sequence[Piece]) -> bool:
-        """Whether a set was tried."""
-        return frozenset(pieces) in self._verdicts
-
     def outcome(self, pieces: Sequence[Piece]) -> AcceptedSet:
         """Give what a set that pays does."""
         verdict = self._verdicts[frozenset(pieces)]
