@@ -116,9 +116,10 @@ class NoticeJudge:
             if self._rules(group, left).contender_may() is not None:
                 break
             chosen = self._needed(group, contender, left)
-            played = None if chosen is None else self.play(group, chosen, keep=True)
+            played = None if chosen is None else self.play(group, chosen)
             if chosen is None or not isinstance(played, AcceptedSet):
                 break
+            self.state.dry_runs(self.shares).carry_out(contender, played)
             self.placed += played.placed
             kept += chosen
             left = [p for p in left if p not in chosen]
@@ -146,11 +147,11 @@ class NoticeJudge:
                 chosen = fewer
         return chosen
 
-    def play(self, group: NoticeGroup, pieces: Sequence[Piece], *, keep: bool = False) -> AcceptedSet | Refusal:
+    def play(self, group: NoticeGroup, pieces: Sequence[Piece]) -> AcceptedSet | Refusal:
         """Play a set through for a group's contender."""
         assert group.contender is not None
         rules = self._rules(group, pieces)
-        return self.state.dry_runs(self.shares).play(rules, pieces, keep=keep)
+        return self.state.dry_runs(self.shares).play(rules, pieces)
 
     def _begun(self, group: NoticeGroup) -> list[TaskState]:
         """Give what is left of moves that have begun, and of cores of which the rest went and that stay broken.

@@ -79,9 +79,9 @@ class RequeueAttempts:
         if held_back(session, contender, step) or not RoomDemand(session, step).met(()):
             return False
         rules = RequeueRules(session, self.shares, contender)
-        keep = session.settings.backfill != "easy"
-        played = self.dry_runs.play(rules, (), keep=keep)
-        if isinstance(played, AcceptedSet) and keep:
+        played = self.dry_runs.play(rules, ())
+        if isinstance(played, AcceptedSet) and session.settings.backfill != "easy":
+            self.dry_runs.carry_out(contender, played)
             self.commits.place(played)
         return isinstance(played, AcceptedSet)
 
@@ -121,8 +121,8 @@ class RequeueAttempts:
         return self.cut is None
 
     def verdict(self, contender: WorkloadState, pieces: Sequence[Piece]) -> AcceptedSet | Refusal:
-        """Play a set through, and undo it."""
-        found = self.commits.play(contender, pieces, keep=False)
+        """Play a set through."""
+        found = self.dry_runs.play(RequeueRules(self.session, self.shares, contender, pieces), pieces)
         self._note(found)
         return found
 

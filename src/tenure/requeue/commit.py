@@ -20,7 +20,7 @@ from tenure.victims.rules.pieces import Piece
 
 
 class RequeueCommits:
-    """The commits of requeue: sets that are played through and kept; ``number`` counts changes of the session."""
+    """The commits of requeue: sets are played through and carried out; ``number`` counts changes of the session."""
 
     def __init__(self, state: EvictionState, dry_runs: DryRuns, outcome: RequeueOutcome) -> None:
         self.state = state
@@ -28,14 +28,6 @@ class RequeueCommits:
         self.dry_runs = dry_runs
         self.outcome = outcome
         self.number = 0
-
-    def play(self, contender: WorkloadState, pieces: Sequence[Piece], *, keep: bool) -> AcceptedSet | Refusal:
-        """Play a set through; with ``keep``, one that pays also after what follows from it stays carried out."""
-        rules = RequeueRules(self.session, self.dry_runs.shares, contender, pieces)
-        played = self.dry_runs.play(rules, pieces, keep=keep, enough=to_the_end if keep else None)
-        if keep and isinstance(played, AcceptedSet) and played.undone is not None:
-            self.dry_runs.carry_out(contender, played)
-        return played
 
     def place(self, played: AcceptedSet) -> None:
         """Write into the plan what found a place without an eviction."""
@@ -59,12 +51,13 @@ class RequeueCommits:
         self, contender: WorkloadState, pieces: Sequence[Piece], candidates: Sequence[RequeueCandidate]
     ) -> Refusal | None:
         """Requeue candidates for a contender, if that pays: the cooldown is written first, then the evictions."""
-        session, rules = self.session, RequeueRules(self.session, self.dry_runs.shares, contender)
+        session, rules = self.session, RequeueRules(self.session, self.dry_runs.shares, contender, pieces)
         why = {c.workload: f"{rules.why(c.workload)}; nominated by {', '.join(c.nominated.by)}" for c in candidates}
         price = prices(self.state, pieces, "requeue", contender)
-        played = self.play(contender, pieces, keep=True)
+        played = self.dry_runs.play(rules, pieces, enough=to_the_end)
         if not isinstance(played, AcceptedSet):
             return played
+        self.dry_runs.carry_out(contender, played)
         for candidate in candidates:
             self._bar(candidate, contender)
 

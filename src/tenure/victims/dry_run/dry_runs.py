@@ -89,13 +89,11 @@ class DryRuns:
         rules: CauseRules,
         pieces: Sequence[Piece],
         *,
-        keep: bool = False,
         enough: Enough | None = None,
         brief: bool = False,
     ) -> AcceptedSet | Refusal:
         """Play a set through for the contender of ``rules``; with ``enough`` it is asked what follows from it.
 
-        With ``keep``, a set that pays stays carried out on the session; where it is asked, if nothing follows from it.
         ``brief``: of those that get the room before the contender only the first victim is asked for.
         """
         ran = [t for piece in pieces for t in piece.ran]
@@ -114,7 +112,7 @@ class DryRuns:
                 result = play.run(start)
                 back = frozenset(filter(is_back, result.evicted)) if isinstance(result, AcceptedSet) else frozenset()
                 if not back:
-                    return self._verdict(rules, result, scenario, keep=keep, enough=enough)
+                    return self._verdict(rules, result, scenario, enough)
             staying |= back
 
     def _may_pack(self, contender: WorkloadState, pieces: Sequence[Piece]) -> bool:
@@ -127,20 +125,16 @@ class DryRuns:
         return may_pack(self.session.nodes, ran, fresh, fixed_of(contender.step))
 
     def _verdict(
-        self, rules: CauseRules, result: AcceptedSet | Refusal, scenario: Scenario, *, keep: bool, enough: Enough | None
+        self, rules: CauseRules, result: AcceptedSet | Refusal, scenario: Scenario, enough: Enough | None
     ) -> AcceptedSet | Refusal:
-        """Judge what a set leads to; what it does is kept, or remembered."""
-        contender = rules.contender
+        """Judge what a set leads to; what it does is remembered."""
         if isinstance(result, AcceptedSet) and result.evicted and self.consequences is not None:
-            result = self.consequences.judge(contender, rules.cause, result, self.shares, enough=enough) or result
+            judge = self.consequences.judge
+            result = judge(rules.contender, rules.cause, result, self.shares, enough=enough) or result
         if isinstance(result, AcceptedSet):
             if not result.may_follow:
                 result.follow_ups = ()
-            if keep and not result.follow_ups:
-                scenario.keep()
-                self._kept(contender, result)
-            else:
-                result.undone = scenario.remember()
+            result.undone = scenario.remember()
         return result
 
     def follow_ups(self, rules: CauseRules, played: AcceptedSet) -> Sequence[FollowUp]:
@@ -159,9 +153,6 @@ class DryRuns:
         """Carry out what was played through on the state that is still there."""
         assert played.undone is not None
         self.session.repeat(played.undone)
-        self._kept(contender, played)
-
-    def _kept(self, contender: WorkloadState, played: AcceptedSet) -> None:
         touched = (*played.placed, *played.evicted, *played.withdrawn)
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 

@@ -62,7 +62,7 @@ class AcceptedSet:
     """A set that pays: who is evicted, whose placement is withdrawn, and who is placed, bound or nominated.
 
     ``growth``: the contender's step is no more than another task of its surplus. ``undone`` is what it does on the
-    session, where that was undone. ``follow_ups`` are what enabled causes would do next for its victims, None where
+    session, once played through. ``follow_ups`` are what enabled causes would do next for its victims, None where
     this was not asked; ``all_known``: there are no others. ``may_follow``: there could be some.
     """
 

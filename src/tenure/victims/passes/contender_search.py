@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import cached_property, partial
 
 from tenure.engine.memo import Memo
@@ -20,7 +20,6 @@ from tenure.victims.dry_run.dry_runs import DryRuns
 from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.domain_search import search_domains
 from tenure.victims.search.search_scope import CheapestScope, GrowingScope, ReclaimScope, SearchScope
 from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResult
@@ -34,18 +33,14 @@ MOST_BEFORE = 8
 class ContenderSearch:
     """The search of one cause for single contenders, on what all of them share.
 
-    ``prepare`` is told a set, with the rules that allow it, before it stays carried out; without it none does.
     ``before`` counts who is served before a contender. ``detailed``: it is read why nothing is evicted for the
     contender that is searched for.
     """
 
-    def __init__(
-        self, state: EvictionState, cause: Cause, prepare: Callable[[CauseRules, list[Piece]], None] | None = None
-    ) -> None:
+    def __init__(self, state: EvictionState, cause: Cause) -> None:
         self.state = state
         self.session = state.session
         self.cause = cause
-        self.prepare = prepare
         self.detailed = state.detailed
         state.plugins.min_runtime.brief = not state.detailed
         self.shares = state.memory.shares()
@@ -132,16 +127,13 @@ class ContenderSearch:
     ) -> VictimSearch:  # fmt: skip
         """Begin the search for victims of one contender on some nodes, among the candidates that the bounds leave."""
         contender = rules.contender
-        at_once = self.cause != "consolidate" and not self.state.plugins.patience.applies(self.session, self.cause)
-        last_word = at_once and not alone and within is None
-        prepare = partial(self.prepare, rules) if self.prepare is not None and last_word else None
         scope, near, further = self._scope(contender, alone=alone) if self.cause == "reclaim" else (None, None, ())
         candidates = self.gatherer.gather(rules, near, further)
         scope = CheapestScope(self.session, candidates.all(), EXACT) if cheapest else scope
         patient = alone and self.state.plugins.min_runtime.may_hold(self.session, self.cause, contender.leaf)
         most = MOST_IN_VAIN * AHEAD if patient else MOST_IN_VAIN
         told = self.detailed and not alone
-        search = VictimSearch(self.dry_runs, rules, candidates, scope, prepare, most, told=told, within=within)
+        search = VictimSearch(self.dry_runs, rules, candidates, scope, most, told=told, within=within)
         search.trials.with_spared = with_spared
         return search
 
@@ -172,7 +164,7 @@ class ContenderSearch:
             self.state.obstacle(contender.key, Reason("OthersFirst", text, {"cause": self.cause, "others": others}))
         return min(found.values(), default=0), found.keys()
 
-    def as_it_is(self, rules: CauseRules, *, keep: bool = False) -> AcceptedSet | None:
+    def as_it_is(self, rules: CauseRules) -> AcceptedSet | None:
         """Give what serves a contender for which there is room by now, if there is."""
         session, contender, step = self.session, rules.contender, rules.contender.step
         assert step is not None
@@ -184,5 +176,5 @@ class ContenderSearch:
                 step.shape.failed = session.epoch
             return None
         is_next = contender in self._served_as_it_is(None)
-        played = self.dry_runs.play(rules, (), keep=keep) if is_next else None
+        played = self.dry_runs.play(rules, ()) if is_next else None
         return played if isinstance(played, AcceptedSet) else None

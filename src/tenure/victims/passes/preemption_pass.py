@@ -27,10 +27,9 @@ from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.no_effect import NoEffect
 from tenure.victims.passes.unhelped import UnhelpedKinds
 from tenure.victims.recording.explanations import considered_of
-from tenure.victims.recording.record import Price, prices, record
+from tenure.victims.recording.record import prices, record
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import CauseRules
-from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.trials import SearchBudget, SearchResult
 from tenure.victims.search.victim_search import VictimSearch
 
@@ -51,9 +50,8 @@ class PreemptionPass:
         self.cause = cause
         self.wave = 0 if cause == "consolidate" else None
         self.make_rules = make_rules
-        self.searches = ContenderSearch(state, cause, self._prepare)
+        self.searches = ContenderSearch(state, cause)
         self.shares = self.searches.shares
-        self._prepared: tuple[dict[int, str], Price] = {}, {}
         self.unhelped = UnhelpedKinds(state, cause)
 
     def run(self) -> None:
@@ -168,7 +166,7 @@ class PreemptionPass:
         search = self.searches.searched(rules, budget, self.cause)
         found = search.found
         state.budget.left -= granted - budget.left
-        if budget.hit and granted == steps and not found.carried_out:
+        if budget.hit and granted == steps:
             return True
         if budget.hit:
             self._exhausted(contender)
@@ -224,7 +222,7 @@ class PreemptionPass:
     def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
         contender, patience = rules.contender, self.state.plugins.patience
-        if found.carried_out or not patience.applies(self.session, self.cause):
+        if not patience.applies(self.session, self.cause):
             return True
         assert found.played is not None
         pieces, follow_ups = found.pieces or (), self.searches.dry_runs.follow_ups(rules, found.played)
@@ -238,8 +236,9 @@ class PreemptionPass:
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
-        if (played := self.searches.as_it_is(rules, keep=True)) is None:
+        if (played := self.searches.as_it_is(rules)) is None:
             return False
+        self.searches.dry_runs.carry_out(rules.contender, played)
         record(self.state, played, {}, self.cause, rules.contender, lambda _, __: "")
         self.searches.gatherer.leave({t.workload for t in played.placed})
         self.unhelped.clear()
@@ -249,10 +248,12 @@ class PreemptionPass:
         """Carry the best set out on the session, and write it into the plan."""
         contender, pieces, played = rules.contender, found.pieces or [], found.played
         assert played is not None
-        if played.undone is not None:
-            self._prepare(rules, pieces)
-            self.searches.dry_runs.carry_out(contender, played)
-        why, price = self._prepared
+        victims: dict[int, WorkloadState] = {}
+        for piece in pieces:
+            victims.setdefault(piece.workload.leaf, piece.workload)
+        why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
+        price = prices(self.state, [p for p in pieces if not p.fresh], self.cause, contender)
+        self.searches.dry_runs.carry_out(contender, played)
         considered = considered_of(candidates, found, pieces if self.searches.detailed else None)
 
         def reason(workload: WorkloadState, cost: float) -> str:
@@ -268,12 +269,3 @@ class PreemptionPass:
         self.searches.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
         self.unhelped.clear()
         self.searches.dry_runs.changed.update(self.session.waiting.compact())
-
-    def _prepare(self, rules: CauseRules, pieces: list[Piece]) -> None:
-        """Note, before a set is taken, what allows it and what it costs."""
-        victims: dict[int, WorkloadState] = {}
-        for piece in pieces:
-            victims.setdefault(piece.workload.leaf, piece.workload)
-        why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
-        real = [p for p in pieces if not p.fresh]
-        self._prepared = why, prices(self.state, real, self.cause, rules.contender)

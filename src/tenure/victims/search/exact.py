@@ -168,7 +168,7 @@ class ExactSets:
         return self.subsets.key(subset, None, [f.cost for f in follow_ups]) >= best
 
     def _pays(self, subset: list[Piece], enough: Enough) -> bool:
-        pays = isinstance(self.trials.play(subset, enough=enough), AcceptedSet)
+        pays = isinstance(self.trials.play(subset, enough=enough, brief=not self.trials.many), AcceptedSet)
         if pays and self.paying is not None:
             self.paying.append(subset)
         return pays

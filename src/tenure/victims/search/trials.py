@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -47,7 +47,7 @@ class SearchBudget:
 class SearchResult:
     """The result for one contender: the best set, if any, and what the search saw.
 
-    ``played`` is what the set does; it may have been carried out already, because nothing could come before it.
+    ``played`` is what the set does.
     ``closed``: nothing was searched for, because nothing may be taken to begin with. ``cut``: nothing was found among
     as many sets as may be tried in vain, and there are others.
     """
@@ -65,18 +65,12 @@ class SearchResult:
         self.refusals += other.refusals
         self.cut = self.pieces is None and (self.cut or other.cut)
 
-    @property
-    def carried_out(self) -> bool:
-        """Whether the session is as the set leaves it."""
-        return self.played is not None and self.played.undone is None
-
 
 class SetTrials:
     """The trials of one search, noted in what it ``found``.
 
-    ``prepare`` is told a set of which it is clear beforehand that it is the last word: if it pays, it stays carried
-    out. Without it nothing ever does. ``many``: there are more pieces than are all taken apart, so that it matters who
-    was in the way. ``with_spared``: of sets without anything that asked to be spared it is known that they do not pay.
+    ``many``: there are more pieces than are all taken apart, so that it matters who was in the way. ``with_spared``: of
+    sets without anything that asked to be spared it is known that they do not pay.
     """
 
     def __init__(
@@ -85,14 +79,12 @@ class SetTrials:
         rules: CauseRules,
         need: RoomDemand,
         found: SearchResult,
-        prepare: Callable[[list[Piece]], None] | None,
         most_in_vain: int,
     ) -> None:
         self.dry_runs = dry_runs
         self.rules = rules
         self.need = need
         self.found = found
-        self.prepare = prepare
         self.most_in_vain = most_in_vain
         self.many = self.with_spared = False
         self.returned: set[WorkloadState] = set()
@@ -102,11 +94,8 @@ class SetTrials:
         self.alike = AlikePieces(rules.session)
         self._in_vain: dict[Hashable, Refusal] = {}
 
-    def play(self, pieces: list[Piece], *, last: bool = False, enough: Enough | None = None) -> AcceptedSet | Refusal:
-        """Play a set through; what was found out about it is kept. ``last``: it is carried out if it pays.
-
-        ``enough``: it is asked what follows from it; where that is asked, ``last`` holds if nothing does.
-        """
+    def play(self, pieces: list[Piece], *, enough: Enough | None = None, brief: bool = False) -> AcceptedSet | Refusal:
+        """Play a set through; what was found out about it is kept. See `DryRuns.play`."""
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -114,23 +103,13 @@ class SetTrials:
             self.found.tried += 1
             verdict = self._in_vain.get(self.alike.kind_of(pieces)) if self._in_vain else None
             if verdict is None:
-                verdict = self._play(pieces, last=last, enough=enough)
+                verdict = self.dry_runs.play(self.rules, pieces, enough=enough, brief=brief)
+                if isinstance(verdict, Refusal):
+                    verdict = self._learn(pieces, verdict)
             if isinstance(verdict, Refusal):
                 self._without_effect += verdict.shield in IN_VAIN
                 self.refuse(pieces, verdict)
             self._verdicts[key] = verdict
-        return verdict
-
-    def _play(self, pieces: list[Piece], *, last: bool, enough: Enough | None) -> AcceptedSet | Refusal:
-        brief = enough is not None and not last and not self.many
-        last = last and self.prepare is not None
-        if last and self.prepare is not None:
-            self.prepare(pieces)
-        verdict = self.dry_runs.play(self.rules, pieces, keep=last, enough=enough, brief=brief)
-        if isinstance(verdict, Refusal):
-            return self._learn(pieces, verdict)
-        if last and verdict.undone is None:
-            self.found.played = verdict
         return verdict
 
     def _learn(self, pieces: list[Piece], refusal: Refusal) -> Refusal:

@@ -7,7 +7,6 @@ pieces this is exact. Steps are counted, not seconds, so that the same input giv
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice, takewhile
 
 from tenure.engine.refusal import Refusal
@@ -47,8 +46,7 @@ LARGE = 64
 class VictimSearch:
     """The search of one contender among candidates, of which the ``scope`` says what need not be looked at.
 
-    ``prepare`` is told a set that stays carried out if it pays, see `SetTrials`; without it nothing does. Why nothing
-    is taken need not be ``told`` where it is not read.
+    Why nothing is taken need not be ``told`` where it is not read.
     """
 
     def __init__(
@@ -57,7 +55,6 @@ class VictimSearch:
         rules: CauseRules,
         candidates: VictimCandidates,
         scope: SearchScope | None = None,
-        prepare: Callable[[list[Piece]], None] | None = None,
         most_in_vain: int = MOST_IN_VAIN,
         *,
         told: bool = True,
@@ -72,7 +69,7 @@ class VictimSearch:
         self.need = RoomDemand(rules.session, rules.contender.step, within)
         self.usable = UsablePieces(rules, self.need, self.scope)
         self.found = SearchResult(refusals=self.usable.refusals, closed=self.scope.shut)
-        self.trials = SetTrials(dry_runs, rules, self.need, self.found, prepare, most_in_vain)
+        self.trials = SetTrials(dry_runs, rules, self.need, self.found, most_in_vain)
         self.told = told
         self.few: list[Piece] = []
 
@@ -81,7 +78,7 @@ class VictimSearch:
         found = self.found
         if self.need.ever():
             found.pieces = self._best(budget)
-        if found.pieces is not None and not found.carried_out:
+        if found.pieces is not None:
             found.played = self.trials.outcome(found.pieces)
         return found
 
@@ -94,8 +91,6 @@ class VictimSearch:
         best = None
         if self.trials.many or budget.left < 1 << len(self.few):
             best = self._greedy(budget)
-            if self.found.carried_out:
-                return best
             if best is None and self.scope.others:  # the few that are taken apart have no room for all of them
                 self.found.cut = True
                 return None
@@ -169,7 +164,7 @@ class VictimSearch:
         """One piece, if it will do."""
         if not self.usable.wanted(piece) or not self.trials.may_do([piece]) or not budget.spend():
             return None
-        verdict = self.trials.play([piece], last=True, enough=to_the_end)
+        verdict = self.trials.play([piece], enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
 
     def _core(self, best: list[Piece] | None) -> list[Piece]:
@@ -202,9 +197,9 @@ class VictimSearch:
             chosen = greedy.run() if greedy is not None else prefix(self.need, pieces)
             if not chosen or not budget.spend():
                 return None
-            large = self.need.exact and len(chosen) > LARGE
-            verdict = self.trials.play(chosen, last=large)
+            verdict = self.trials.play(chosen)
             if isinstance(verdict, AcceptedSet):
+                large = self.need.exact and len(chosen) > LARGE
                 dearest_first = reversed(sorted_pieces(chosen))
                 return chosen if large else needed(self.trials, chosen, budget, dearest_first)
             if not verdict.about:
