@@ -37,27 +37,19 @@ class SubtreeLimits:
     leaves: dict[int, Cap]
     total: Cap
     cap: Cap
-    parts: Sequence[SubtreeLimits]
     _on_nodes: dict[int, NDArray[np.float64]] = field(default_factory=dict, compare=False)
 
     def on_nodes(self, holdings: PreemptibleUsage, row: int, count: int) -> NDArray[np.float64]:
         """Give what they let go of one resource on each of ``count`` nodes."""
         found = self._on_nodes.get(row)
         if found is None:
-            found = self._on_nodes[row] = np.minimum(self._sum(holdings, row, count), max(0.0, self.cap[row]))
-        return found
-
-    def _sum(self, holdings: PreemptibleUsage, row: int, count: int) -> NDArray[np.float64]:
-        found = np.zeros(count)
-        for part in self.parts:
-            if part.parts:
-                found += part.on_nodes(holdings, row, count)
-        single = [next(iter(part.leaves.items())) for part in self.parts or (self,) if part.leaves and not part.parts]
-        entries = [(holdings.entries(leaf), own[row]) for leaf, own in single]
-        if entries:
-            nodes = np.concatenate([held.node for held, _ in entries])
-            amounts = np.concatenate([np.minimum(held.frees[row], max(0.0, most)) for held, most in entries])
-            found += np.bincount(nodes, weights=amounts, minlength=count)
+            nodes, amounts = [np.zeros(0, np.int64)], [np.zeros(0)]
+            for leaf, own in self.leaves.items():
+                held = holdings.entries(leaf)
+                nodes.append(held.node)
+                amounts.append(np.minimum(held.frees[row], max(0.0, own[row])))
+            sums = np.bincount(np.concatenate(nodes), weights=np.concatenate(amounts), minlength=count)
+            found = self._on_nodes[row] = np.minimum(sums, max(0.0, self.cap[row]))
         return found
 
 
@@ -98,14 +90,14 @@ class ReclaimLimits:
         queue, none = sibling.queue, (0,) * len(self.queues.resources)
         cap = self.of_queue(queue, self.queues.guaranteed[queue], rows)
         if cap is None:
-            return SubtreeLimits({}, none, none, ())
+            return SubtreeLimits({}, none, none)
         if self.queues.leaf[queue]:
             held = self.holdings.held(queue)
-            return SubtreeLimits({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap, ())
+            return SubtreeLimits({queue: cap} if any(held) else {}, tuple(map(min, held, cap)), cap)
         parts = [part for child in sibling.children if (part := self.below((child, rows))).leaves]
         leaves = {leaf: tuple(map(min, own, cap)) for part in parts for leaf, own in part.leaves.items()}
         total = tuple(map(min, cap, map(sum, zip(none, *(part.total for part in parts), strict=True))))
-        return SubtreeLimits(leaves, total, cap, parts)
+        return SubtreeLimits(leaves, total, cap)
 
     def of_queue(self, queue: int, limit: Sequence[int], rows: Rows) -> Cap | None:
         """The most that can go while every piece is taken from more than ``limit``; None if nothing.

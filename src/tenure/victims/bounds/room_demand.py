@@ -117,22 +117,6 @@ class _Part:
     def ever(self) -> bool:
         return int(self._per_node(self.nodes.capacity).sum()) >= self.needed
 
-    def scarce(self) -> list[int]:
-        """Give the rows of which a node may lack: less is free than all tasks ask for that it could hold by the others.
-
-        However much of the other rows goes, what goes of those does not help.
-        """
-        rows, nodes = self.nodes.rows, self.nodes
-        found = []
-        for row, amount in self.asks:
-            most = np.full(len(nodes), 1 << 40, np.int64)
-            for other, each in self.asks:
-                if other != row:
-                    np.minimum(most, nodes.capacity[other] // each, out=most)
-            if ((nodes.room[rows + row] // amount < most) & self.static).any():
-                found.append(row)
-        return found
-
     def capacity(self, freed: Ints) -> int:
         rows = self.nodes.rows
         return int(self._per_node(self.nodes.room[rows:] + freed).sum())

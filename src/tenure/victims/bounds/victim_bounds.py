@@ -118,7 +118,7 @@ class VictimBounds:
         need = self._needs.of(step)
         if self._one_may_do(need, branches):
             return False
-        return not self._fits(need, self._let_go(branches, {row for part in need.parts for row in part.scarce()}))
+        return not self._fits(need, self._let_go(branches, {row for part in need.parts for row, _ in part.asks}))
 
     def _one_may_do(self, need: RoomDemand, branches: VictimBranches) -> bool:
         """Whether one workload that may go holds all that is asked for: then nothing is to be said beforehand."""
