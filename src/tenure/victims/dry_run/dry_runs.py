@@ -156,19 +156,8 @@ class DryRuns:
         touched = (*played.placed, *played.evicted, *played.withdrawn)
         self.changed.update((contender.leaf, *(t.workload.leaf for t in touched)))
 
-    def served_as_it_is(self) -> frozenset[WorkloadState]:
-        """Give all workloads that find a place as things are, in order, without any eviction."""
-        with self.session.scenario():
-            self.session.new_epoch()
-            return frozenset(t.workload for t in self.serve(None, (), None).placed)
-
     def serve(
-        self,
-        contender: WorkloadState | None,
-        victims: Sequence[WorkloadState],
-        before: QueueOrder | None,
-        *,
-        brief: bool = False,
+        self, contender: WorkloadState, victims: Sequence[WorkloadState], before: QueueOrder | None, *, brief: bool
     ) -> AllocationOutcome:
         """Serve all that wait, victims included, each of these where it stood, if that is free."""
         self.placer.own = "first"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property, partial
 
-from tenure.engine.memo import Memo
 from tenure.engine.plan import Reason
 from tenure.engine.serving.allocation import held_back
 from tenure.engine.state.workloads import WorkloadState
@@ -47,9 +46,6 @@ class ContenderSearch:
         self.bounds = VictimBounds(state.session, self.shares, state.memory.limits, cause)
         self.before: EarlierContenders | None = None
         self._moves_in_vain: dict[WorkloadState, VictimSearch] = {}
-        self._served_as_it_is = Memo[None, frozenset[WorkloadState]](
-            lambda _: self.dry_runs.served_as_it_is(), lambda _: self.session.epoch
-        )
 
     @cached_property
     def dry_runs(self) -> DryRuns:
@@ -175,6 +171,5 @@ class ContenderSearch:
             if step.shape is not None:
                 step.shape.failed = session.epoch
             return None
-        is_next = contender in self._served_as_it_is(None)
-        played = self.dry_runs.play(rules, ()) if is_next else None
+        played = self.dry_runs.play(rules, ())  # others may get the room first
         return played if isinstance(played, AcceptedSet) else None
