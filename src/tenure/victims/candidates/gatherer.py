@@ -177,7 +177,6 @@ class CandidateGatherer:
         self._served: set[WorkloadState] = set()
         self._known: dict[int, dict[tuple[Alike, bool, bool], LeafCandidates]] = {}
         self.sparing = True
-        self._pieces: dict[tuple[WorkloadState, bool], list[Piece]] = {}
         self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
 
     def gather(
@@ -225,8 +224,6 @@ class CandidateGatherer:
     def forget(self, workloads: Iterable[WorkloadState]) -> None:
         """Something was taken from these workloads: look at them anew."""
         for workload in workloads:
-            self._pieces.pop((workload, True), None)
-            self._pieces.pop((workload, False), None)
             if workload.occupied():  # something is left that may be taken
                 self._known.pop(workload.leaf, None)
             else:
@@ -324,10 +321,7 @@ class CandidateGatherer:
 
     def _pieces_of(self, victim: WorkloadState, *, core: bool, singly: bool) -> list[Piece]:
         """Give the pieces of a workload, or its tasks one by one."""
-        found = self._pieces.get((victim, core))
-        if found is None and victim not in self._of_this_cycle:
-            found = self._pieces[victim, core] = self.known((victim, core, singly))
-        elif found is None:
-            make = singles_of if singly else pieces_of
-            found = self._pieces[victim, core] = make(self.session, victim, self.fresh, core=core, paid=self.paid)
-        return found
+        if victim not in self._of_this_cycle:
+            return self.known((victim, core, singly))
+        make = singles_of if singly else pieces_of
+        return make(self.session, victim, self.fresh, core=core, paid=self.paid)
