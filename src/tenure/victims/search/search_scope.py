@@ -84,18 +84,13 @@ class ReclaimScope(SearchScope):
     def __init__(self, branches: VictimBranches) -> None:
         self.branches = branches
         self.rules = branches.rules
-        self._may: dict[tuple[int, Amount], bool] = {}
 
     def allows(self, piece: Piece) -> bool:
         """Whether its leaf, and the sibling above that, let so much go at all."""
-        key = leaf, amount = piece.workload.leaf, piece.amount
-        found = self._may.get(key)
-        if found is None:
-            rows, known = self.rules.rows, self.branches.of(leaf)
-            found = self._may[key] = known is not None and all(
-                amount[row] <= min(known[1][row], known[0].cap[row]) for row in rows if amount[row]
-            )
-        return found
+        rows, amount, known = self.rules.rows, piece.amount, self.branches.of(piece.workload.leaf)
+        return known is not None and all(
+            amount[row] <= min(known[1][row], known[0].cap[row]) for row in rows if amount[row]
+        )
 
     def limits(self, pieces: Sequence[Piece]) -> Callable[[Sequence[Piece]], bool]:
         """Say which sets take more from a leaf or a sibling than it lets go."""
