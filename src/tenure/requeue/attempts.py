@@ -48,7 +48,6 @@ class RequeueAttempts:
         self.put_off = PutOffContenders(state, outcome)
         self._asked = 0
         self._without_effect = 0
-        self._checked: dict[WorkloadState, int] = {}
         self._placed = Memo[None, PlacedThisCycle](
             lambda _: PlacedThisCycle(state.fresh(), state.settled()), lambda _: self.commits.number
         )
@@ -61,15 +60,10 @@ class RequeueAttempts:
     def ready(self, cls: ContenderClass) -> WorkloadState | None:
         """Give the first of a class that cannot be served as things are; workloads before it that can be are served."""
         while (contender := cls.first()) is not None:
-            if contender.step is None or contender.entry is None:
-                cls.pass_first()
-            elif self._checked.get(contender) == self.commits.number:
+            waits = contender.step is not None and contender.entry is not None
+            if waits and not self._fits_as_it_is(contender):
                 return contender
-            elif self._fits_as_it_is(contender):
-                cls.pass_first()
-            else:
-                self._checked[contender] = self.commits.number
-                return contender
+            cls.pass_first()
         return None
 
     def _fits_as_it_is(self, contender: WorkloadState) -> bool:
