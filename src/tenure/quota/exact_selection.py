@@ -22,6 +22,7 @@ from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
 from tenure.victims.rules.pieces import Piece
+from tenure.victims.rules.set_order import taken_by_priority
 
 Line = dict[int, int]
 """Coefficients by variable."""
@@ -284,9 +285,7 @@ class ExactSelection:
         selection = QuotaSelection(self.problem)
         if not all(selection.try_add(piece) for piece in chosen) or not respects(chosen, self.cuts):
             return False
-        value = self.problem.key(chosen)
-        if value < self.value:
-            self.best, self.value = chosen, value
+        self._prefer(chosen)
         return True
 
     def _read(self, values: Sequence[float]) -> Iterator[Piece]:
@@ -341,7 +340,7 @@ class ExactSelection:
 
 def _taken_of(problem: QuotaProblem, level: int, piece: Piece) -> int:
     """Give what a piece has of one priority."""
-    return problem.weighted(piece.amount) if piece.workload.priority == level else 0
+    return dict(taken_by_priority([piece], problem.cost_weights)).get(level, 0)
 
 
 def _taken_of_queues(level: int, pieces: Sequence[Piece]) -> int:

@@ -46,7 +46,7 @@ class QuotaProblem:
         self._number: dict[tuple[int, int], int] = {}
         self._guarantees: dict[tuple[int, Amount], Binding] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
-        self._worth = resource_weights(candidates.session)
+        self.cost_weights = resource_weights(candidates.session)
 
     def add_budgets(self, pieces: Iterable[Piece]) -> None:
         """Add what disruption budgets say of pieces; bounds that cannot bind are left out."""
@@ -108,7 +108,7 @@ class QuotaProblem:
         Priorities stand from the highest down, each with the weighted resources that are taken of it.
         """
         freed = self.freed(chosen)
-        usage = taken_by_priority(chosen, self._worth)
+        usage = taken_by_priority(chosen, self.cost_weights)
         return self.left(freed), sum(p.spared for p in chosen), usage, self.weighed(freed)
 
     def freed(self, chosen: Sequence[Piece]) -> dict[int, int]:
@@ -118,10 +118,6 @@ class QuotaProblem:
     def remaining(self, freed: dict[int, int]) -> dict[int, int]:
         """Give what still has to go, by row, where anything has."""
         return {row: amount - freed[row] for row, amount in self.need.items() if amount > freed[row]}
-
-    def weighted(self, amount: Amount) -> int:
-        """Give an amount as one number, weighted as the disruption cost does."""
-        return sum(weight * held for weight, held in zip(self._worth, amount, strict=True))
 
     def left(self, freed: dict[int, int]) -> int:
         """Give what stays over max, each resource in proportion to what had to go."""
@@ -133,24 +129,12 @@ class QuotaProblem:
 
     def distance(self, chosen: Iterable[Piece]) -> int:
         """Give how far a set is from the amounts of each queue below the top, over all levels."""
-        given = self.given(chosen)
-        zero = dict.fromkeys(self.rows, 0)
-        return sum(
-            self.weight[row] * abs(given.get(queue, zero)[row] - wanted.get(row, 0))
-            for queue, wanted in self.target.items()
-            if queue != self.top
-            for row in self.rows
-        )
-
-    def given(self, chosen: Iterable[Piece]) -> Amounts:
-        """Give what a set takes from each queue below the top, by row."""
-        given: Amounts = {}
+        off = {queue: dict(amounts) for queue, amounts in self.target.items() if queue != self.top}
         for piece in chosen:
             for queue in self.below_top(piece.workload.leaf):
-                own = given.setdefault(queue, dict.fromkeys(self.rows, 0))
                 for row in self.rows:
-                    own[row] += piece.amount[row]
-        return given
+                    off[queue][row] -= piece.amount[row]
+        return sum(self.weight[row] * abs(amount) for amounts in off.values() for row, amount in amounts.items())
 
     def below_top(self, leaf: int) -> list[int]:
         """Give the queues from a leaf up that are below the one that is over its max."""
