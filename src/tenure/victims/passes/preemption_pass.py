@@ -248,10 +248,8 @@ class PreemptionPass:
         """Carry the best set out on the session, and write it into the plan."""
         contender, pieces, played = rules.contender, found.pieces or [], found.played
         assert played is not None
-        victims: dict[int, WorkloadState] = {}
-        for piece in pieces:
-            victims.setdefault(piece.workload.leaf, piece.workload)
-        why = {leaf: rules.why(victim) for leaf, victim in victims.items()}
+        first = {piece.workload.leaf: piece.workload for piece in reversed(pieces)}
+        why = {leaf: rules.why(victim) for leaf, victim in first.items()}
         price = prices(self.state, [p for p in pieces if not p.fresh], self.cause, contender)
         self.searches.dry_runs.carry_out(contender, played)
         considered = considered_of(candidates, found, pieces if self.searches.detailed else None)
