@@ -88,7 +88,6 @@ class PreemptibleUsage:
         count = len(session.nodes)
         self._seen = -1
         self._stamps = [-1] * count
-        self._room = np.full_like(session.nodes.room, -1)
         self._shares: list[dict[TaskState, TaskUsage]] = [{} for _ in range(count)]
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self.sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
@@ -105,7 +104,6 @@ class PreemptibleUsage:
         other = copy(self)
         vars(other).update(
             _stamps=self._stamps.copy(),
-            _room=self._room.copy(),
             _shares=self._shares.copy(),
             _totals={leaf: totals.copy() for leaf, totals in self._totals.items()},
             sizes=defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self.sizes.items()}),
@@ -127,14 +125,11 @@ class PreemptibleUsage:
         nodes = [n for n in recent if stamps[n] != self._stamps[n]]  # what was tried and undone differs in nothing
         for node in nodes:
             self._stamps[node] = stamps[node]
-        room = self.session.nodes.room[:, nodes]
-        differs = [self._look(node) for node in nodes]
-        if any(differs) or not np.array_equal(room, self._room[:, nodes]):
-            self._room[:, nodes] = room
-            self.version += 1
+            self._look(node)
+        self.version += bool(nodes)
 
-    def _look(self, node: int) -> bool:
-        """Look at a node; whether it holds something else than when it was last looked at."""
+    def _look(self, node: int) -> None:
+        """Look at a node."""
         on_node = self.session.on_node[node]
         here = [t for t in on_node if node in (t.node, t.nominated) or (t.stuck and t.leaving == node)]
         before = self._shares[node]
@@ -144,7 +139,7 @@ class PreemptibleUsage:
             if t.node == node and t.active and t.workload.leaf >= 0 and not t.workload.fixed
         }
         if found == before:
-            return False
+            return
         self._shares[node] = found
         frees = zip(*(share.frees for share in found.values()), strict=True)
         self.movable[:, node] = [sum(row) for row in frees] if found else 0
@@ -152,7 +147,6 @@ class PreemptibleUsage:
             for task, share in shares.items():
                 if others.get(task) != share:
                     self._count(node, share, sign)
-        return True
 
     def _count(self, node: int, share: TaskUsage, sign: int) -> None:
         workload = share.workload
