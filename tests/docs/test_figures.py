@@ -10,7 +10,7 @@ LARGE_CLASSES = 38
 LARGEST = 26
 """Methods of the largest of them."""
 
-DECIDING = 9515
+DECIDING = 9334
 """Lines of the rooms that choose who has to go."""
 
 
