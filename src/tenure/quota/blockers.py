@@ -32,7 +32,7 @@ def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBloc
 def over_budget(choice: QuotaChoice) -> Iterator[tuple[WorkloadState, Refusal]]:
     """Give the workloads that would still help, and that a disruption budget spares."""
     for piece, _, number in _obstacles(choice):
-        row = None if number is None else choice.problem.names[number]
+        row = None if number is None else choice.problem.bounds.names[number]
         if isinstance(row, LinearBound):
             yield piece.workload, Refusal(row.shield, row.refusal, choice.problem.candidates.spared_until(piece))
 
@@ -50,7 +50,7 @@ def _obstacles(choice: QuotaChoice) -> Iterator[Obstacle]:
 def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
     problem, queues, (piece, net, number) = choice.problem, choice.problem.queues, obstacle
     if number is not None:
-        bound = problem.names[number]
+        bound = problem.bounds.names[number]
         if isinstance(bound, LinearBound):
             leaf = queues.queues[piece.workload.leaf].name
             return QuotaBlocker(leaf, bound.shield, None, piece.workload.key, problem.candidates.spared_until(piece))

@@ -71,8 +71,7 @@ def choose(
     queues = session.queues
     rows = tuple(need)
     pool = candidates.pool(queues.leaves[top], rows)
-    problem = QuotaProblem(candidates, top, need, never=never)
-    problem.add_budgets(pool.pieces)
+    problem = QuotaProblem(candidates, top, need, pool.pieces, never=never)
     pieces = [piece for piece in pool.pieces if problem.possible(piece)]
     found = holdings(rows, pieces)
     everything = enforceable(queues, top, rows, found)

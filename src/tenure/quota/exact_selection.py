@@ -143,11 +143,11 @@ class ExactSelection:
         bounds: dict[int, Line] = {}
         for bundle in self.bundles:
             piece = bundle.pieces[0]
-            for number, held in problem.binding(piece.workload.leaf, piece.amount, piece.tasks):
+            for number, held in problem.bounds.binding(piece.workload.leaf, piece.amount, piece.tasks):
                 line = bounds.setdefault(number, {})
                 line[bundle.column] = line.get(bundle.column, 0) + held
         for number, line in sorted(bounds.items()):
-            write.bound(line, high=problem.slack[number])
+            write.bound(line, high=problem.bounds.slack[number])
         for row, need in problem.need.items():
             line = {b.column: b.pieces[0].amount[row] for b in self.bundles if b.pieces[0].amount[row]}
             if problem.never:
@@ -361,7 +361,7 @@ def _ages(settings: Settings, pieces: Iterable[Piece]) -> list[int]:
 
 def _alike(problem: QuotaProblem, piece: Piece, cuts: Sequence[FollowUpCut]) -> object:
     """Give what pieces of one leaf have in common that are decided about together: only their number matters."""
-    charges = problem.charges(piece.tasks)
+    charges = problem.bounds.charges(piece.tasks)
     alone = piece if any(cut.concerns(piece) or cut.prevented_by(piece) for cut in cuts) else None
     return (
         piece.workload.leaf,

@@ -21,38 +21,23 @@ Binding = tuple[tuple[int, int], ...]
 """Number of a bound, and how much of what it leaves is taken."""
 
 
-class QuotaProblem:
-    """A queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
+class QuotaBounds:
+    """The bounds on what may be taken together: guarantees, on the way from each leaf to the top, and budgets.
 
-    Bounds are guarantees, on the way from each leaf to the top, and disruption budgets. ``slack`` is, by number, what
-    a queue holds above a guarantee, or what a budget allows; ``names`` are queue and row of the one, or the other.
-    ``target`` is how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set
-    frees more than needed.
+    ``slack`` is, by number, what a queue holds above a guarantee, or what a disruption budget allows; ``names`` are
+    queue and row of the one, or the other. Budgets that cannot bind, of the pieces that there are, are left out.
     """
 
-    def __init__(self, candidates: QuotaCandidates, top: int, need: dict[int, int], *, never: bool) -> None:
-        self.candidates = candidates
-        self.queues: QueueTree = candidates.session.queues
-        self.top = top
-        self.need = need
-        self.target: Amounts = {}
-        self.most = dict(need)
-        self.never = never
-        self.rows: Sequence[int] = tuple(need)
-        common = math.lcm(*need.values())
-        self.weight = {row: common // amount for row, amount in need.items()}
+    def __init__(self, candidates: QuotaCandidates, pieces: Iterable[Piece]) -> None:
+        self.queues = candidates.session.queues
         self.slack: list[int] = []
         self.names: list[tuple[int, int] | LinearBound] = []
         self._number: dict[tuple[int, int], int] = {}
         self._guarantees: dict[tuple[int, Amount], Binding] = {}
         self._charges: dict[TaskState, list[tuple[int, int]]] = {}
-        self.cost_weights = resource_weights(candidates.session)
-
-    def add_budgets(self, pieces: Iterable[Piece]) -> None:
-        """Add what disruption budgets say of pieces; bounds that cannot bind are left out."""
-        budgets = self.candidates.plugins.budgets
+        budgets = candidates.plugins.budgets
         tasks = list(dict.fromkeys(t for piece in pieces for t in piece.tasks)) if budgets.active else []
-        for row in budgets.rows(self.candidates.session, "quota", None, tasks) if tasks else ():
+        for row in budgets.rows(candidates.session, "quota", None, tasks) if tasks else ():
             if sum(row.weights.values()) > row.bound:
                 for task, weight in row.weights.items():
                     self._charges.setdefault(tasks[task], []).append((len(self.slack), weight))
@@ -90,12 +75,36 @@ class QuotaProblem:
             self.names.append((queue, row))
         return number
 
+
+class QuotaProblem:
+    """A queue that is over its max: ``need`` by row, and the bounds on what may be taken together.
+
+    ``target`` is how much each queue should give up, ``most`` what can be taken at most, by row. ``never``: no set
+    frees more than needed.
+    """
+
+    def __init__(
+        self, candidates: QuotaCandidates, top: int, need: dict[int, int], pieces: Iterable[Piece], *, never: bool
+    ) -> None:
+        self.candidates = candidates
+        self.queues: QueueTree = candidates.session.queues
+        self.top = top
+        self.need = need
+        self.target: Amounts = {}
+        self.most = dict(need)
+        self.never = never
+        self.rows: Sequence[int] = tuple(need)
+        common = math.lcm(*need.values())
+        self.weight = {row: common // amount for row, amount in need.items()}
+        self.bounds = QuotaBounds(candidates, pieces)
+        self.cost_weights = resource_weights(candidates.session)
+
     def possible(self, piece: Piece) -> bool:
         """Whether it could be taken if nothing else were."""
         if self.never and any(piece.amount[row] > need for row, need in self.need.items()):
             return False
-        binding = self.binding(piece.workload.leaf, piece.amount, piece.tasks)
-        return all(held <= self.slack[number] for number, held in binding)
+        binding = self.bounds.binding(piece.workload.leaf, piece.amount, piece.tasks)
+        return all(held <= self.bounds.slack[number] for number, held in binding)
 
     def key(self, pieces: Iterable[Piece]) -> Key:
         """Give what sets are compared by, in the end the order of all causes; the least is the best."""
@@ -182,7 +191,7 @@ class QuotaSelection:
 
     def blocked_by(self, piece: Piece, net: Amount) -> int | None:
         """Give the number of the first bound that taking ``net`` more would break."""
-        used, slack = self.used, self.problem.slack
+        used, slack = self.used, self.problem.bounds.slack
         for number, held in self._binding(piece, net):
             if used.get(number, 0) + held > slack[number]:
                 return number
@@ -191,7 +200,7 @@ class QuotaSelection:
     def _binding(self, piece: Piece, net: Amount) -> Binding:
         """Give the bounds that a piece counts against, beyond what is taken already."""
         known = {task for part in self._parts.get(piece.workload, ()) for task in part.tasks}
-        return self.problem.binding(piece.workload.leaf, net, (t for t in piece.tasks if t not in known))
+        return self.problem.bounds.binding(piece.workload.leaf, net, (t for t in piece.tasks if t not in known))
 
     def try_add(self, piece: Piece, within: dict[int, int] | None = None) -> bool:
         """Add a piece if the rules allow it, and if it frees no more than ``within`` by row; False: nothing is done."""
@@ -217,7 +226,7 @@ class QuotaSelection:
         """Give a piece back, as a whole."""
         self._parts[piece.workload].remove(piece)
         del self.pieces[piece]
-        self._count(piece.amount, self.problem.binding(piece.workload.leaf, piece.amount, piece.tasks), -1)
+        self._count(piece.amount, self.problem.bounds.binding(piece.workload.leaf, piece.amount, piece.tasks), -1)
 
     def _count(self, amount: Amount, binding: Binding, sign: int) -> None:
         for row in self.freed:
