@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
-from tenure.engine.plan import Plan, PlanStep
+from tenure.engine.plan import NextEviction, Plan, PlanStep
 from tenure.engine.reasons import why_no_step
 from tenure.engine.serving.survival import user_of
 from tenure.engine.snapshot import session_of
@@ -280,11 +280,17 @@ class Simulation:
             elif step.action in {"notice", "withdraw"}:
                 self._announce(step, job, now)
         for follow_up in plan.follow_ups:
-            for key, name in follow_up.evict:
-                tasks = self.session.workloads[key].tasks
-                number = next(t.index for t in tasks if t.model.name == name)
-                self.log.follow_up(self.job_of[follow_up.of], self.job_of[key], number)
+            self._note(follow_up)
         self._settle(plan, now)
+
+    def _note(self, follow_up: NextEviction) -> None:
+        going: dict[str, set[str]] = {}
+        for key, name in follow_up.evict:
+            going.setdefault(key, set()).add(name)
+        for key, names in going.items():
+            for task in self.session.workloads[key].tasks:
+                if task.model.name in names:
+                    self.log.follow_up(self.job_of[follow_up.of], self.job_of[key], task.index)
 
     def _bind(self, now: int, job: int, task: int, node: int, devices: tuple[int, ...]) -> None:
         self.log.bind(now, job, task, node, devices)
