@@ -160,12 +160,9 @@ class Aftermath:
         if self._cut[rival, cause] >= MOST_CUT:
             return False
         for _ in range(MOST_STEPS):
-            found = self.searches.best_set(asked)
+            found, judged = self._choice(asked, contender)
             if not found.pieces and self.ahead.pass_on():
-                found = self.searches.best_set(asked)
-            self._cut[rival, cause] += found.cut
-            if judged := self._follows_decide(asked.rules, found, contender):
-                found = self.searches.best_set(asked, judged=True)
+                found, judged = self._choice(asked, contender)
             if _holds(found, contender) or _holds(self.searches.as_waits_stand(asked, found, judged=judged), contender):
                 return True
             if not asks_for_more(rival) or not self.ahead.carry_out(found) or rival.step is None or rival.entry is None:
@@ -174,6 +171,14 @@ class Aftermath:
             if asked.rules.contender_may() is not None:
                 return False
         return False
+
+    def _choice(self, asked: Asked, contender: WorkloadState) -> tuple[SearchResult, bool]:
+        """Give the set that a rival would take, and whether what follows from it decided."""
+        found = self.searches.best_set(asked)
+        self._cut[asked.workload, asked.cause] += found.cut
+        if judged := self._follows_decide(asked.rules, found, contender):
+            found = self.searches.best_set(asked, judged=True)
+        return found, judged
 
     def _follows_decide(self, rules: CauseRules, found: SearchResult, contender: WorkloadState) -> bool:
         """Whether a contender that is not in the set that is best by itself may be in one of which less follows."""

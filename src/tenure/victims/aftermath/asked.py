@@ -36,7 +36,7 @@ MOST_LOOKED_AT = 64
 MOST_ASKED = 4
 """Of all those who might take the place, or grow, those for which a search is made."""
 
-MOST_STEPS = 4
+MOST_STEPS = 32
 """Steps of one such workload that are looked at, one after the other."""
 
 

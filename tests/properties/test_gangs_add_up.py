@@ -1,0 +1,101 @@
+"""Gangs of which each task takes a node, as in a load of many jobs: causes add up on them as well.
+
+Such states have larger gangs and more that grows than the clusters that `adding_up` draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.properties.adding_up import GPU, HALF, MINUTE, NOW, forbidden, played
+
+from tenure.model.cluster import Cluster
+from tenure.model.node import Node
+from tenure.model.queue import Queue
+from tenure.model.settings import Settings
+from tenure.model.workload import Checkpoint, Phase, Task, TaskSpec, Workload
+
+SAVES = Checkpoint(interval=10 * MINUTE, restart_overhead=MINUTE)
+
+
+def gangs(table, *, guaranteed, priorities, free, **settings):
+    """A cluster of a table: name, queue, priority, core, tasks, and minutes since it runs (with a +) or waits.
+
+    Then its expected run time (minutes), whether it makes checkpoints (``saves``), and whether it asked to be spared
+    (``stays``).
+    Of the queues a, b and c is given what they are guaranteed (milli-GPU).
+    """
+    nodes, workloads = [], []
+    for row in table.strip().splitlines():
+        name, leaf, priority, core, tasks, minutes, *more = row.split()
+        since, members = NOW - int(minutes.strip("+")) * MINUTE - HALF, []
+        for number in range(int(tasks)):
+            task = Task(name=f"{name}-{number}", spec=TaskSpec(requests=((GPU, 1),)))
+            if "+" in minutes:
+                nodes.append(Node(name=f"n{len(nodes):03}", allocatable={GPU: 1}))
+                where = nodes[-1].name
+                task = replace(task, phase=Phase.RUNNING, node=where, devices=(0,), started_at=since)
+            members.append(task)
+        workloads.append(
+            Workload(
+                name=name,
+                queue=leaf,
+                priority=int(priority),
+                min_member=int(core),
+                tasks=tuple(members),
+                created_at=since,
+                started_at=since if "+" in minutes else None,
+                allow_preemption="stays" not in more,
+                checkpoint=SAVES if "saves" in more else None,
+                expected_runtime=next((int(m) * MINUTE for m in more if m.isdigit()), None),
+            )
+        )
+    nodes += [Node(name=f"f{n:03}", allocatable={GPU: 1}) for n in range(free)]
+    queues = tuple(
+        Queue(name=name, guaranteed={GPU: floor}, priority=priority)
+        for name, floor, priority in zip("abc", guaranteed, priorities, strict=True)
+    )
+    return Cluster(
+        now=NOW, settings=Settings(**settings), nodes=tuple(nodes), queues=queues, workloads=tuple(workloads)
+    )
+
+
+BROKEN_ONCE = {
+    "only four further steps of what grows were looked at": gangs(
+        """
+            j165 b 0 6 6 1183
+            j205 a 0 11 11 393+ 30
+            j221 a 0 1 9 101
+            j233 b 0 1 3 1+
+            j235 b 50 1 1 0
+        """,
+        guaranteed=[10750, 3875, 0],
+        priorities=[50, 100, 50],
+        free=0,
+        actions=("allocate", "reclaim", "preempt", "requeue"),
+    ),
+    "what grows would take the contender one cycle later": gangs(
+        """
+            j165 b 0 30 32 1183
+            j201 a 0 2 32 433 100
+            j205 a 50 32 32 393+ 30
+            j208 c 0 53 64 194
+            j209 a 0 8 8 1+ 5
+            j230 a 100 32 32 67+ 100
+            j233 b 50 6 6 1+ 5
+            j235 b 50 16 16 0
+        """,
+        guaranteed=[69750, 34875, 23250],
+        priorities=[50, 100, 50],
+        free=34,
+        actions=("allocate", "reclaim", "preempt", "requeue"),
+    ),
+}
+"""States on which a plan broke it, by what was wrong."""
+
+
+@pytest.mark.parametrize("wrong", BROKEN_ONCE)
+def test_they_add_up(wrong):
+    """On a cluster that does not change nothing is evicted that somebody was evicted for, or for a victim unsaid."""
+    assert forbidden(played(BROKEN_ONCE[wrong], 20)) == []
