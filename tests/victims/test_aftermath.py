@@ -20,6 +20,7 @@ from tenure.model.selectors import LabelSelector
 from tenure.model.settings import RequeueSettings
 from tenure.report.plans.plan_json import plan_json
 from tenure.victims.aftermath.aftermath import Aftermath
+from tenure.victims.aftermath.follow_ups import alike
 from tenure.victims.dry_run.outcome import AcceptedSet, to_the_end
 
 
@@ -86,6 +87,16 @@ def test_what_a_victim_leaves_over_before_it_grows_is_said_to_be_taken_from_who_
     later = [(s.beneficiary, s.task) for s in found.steps if s.action == "evict" and s.cycle]
     assert later == [("default/v", "big-0"), ("default/v", "p-0")]
     assert [(f.of, f.evict[0][1]) for cycle, f in found.follow_ups if not cycle] == later
+
+
+@pytest.mark.parametrize(("backfill", "same"), [("none", True), ("easy", False)])
+def test_beside_a_reservation_victims_are_not_alike_that_end_at_different_times(backfill, same):
+    """The one that ends sooner may start beside it where the other would put it off."""
+    late, soon = waits("late", "q"), waits("soon", "q", expected_runtime=MINUTE)
+    session = session_of(cluster([queue("q")], [late, soon], backfill=backfill))
+    assert (
+        alike(session, session.workloads["default/late"]) == alike(session, session.workloads["default/soon"])
+    ) is same
 
 
 def test_nothing_follows_for_a_cause_that_is_not_enabled():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from tenure.engine.serving.nominations import kind_of
+from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import MOST_ASKED, MOST_STEPS, Asked, AskedWorkloads, asks_for_more
@@ -25,6 +27,7 @@ class FollowUpSearch:
         self.searches = searches
         self.ahead = searches.ahead
         self.asked = asked
+        self.session = searches.state.session
         self.fairness = searches.state.fairness
         self.sets: list[SearchResult] = []
         self._helped: set[int] = set()
@@ -46,13 +49,13 @@ class FollowUpSearch:
             order.sort(key=lambda v: v.leaf not in self._helped)
         budget, self.sets = SearchBudget(MOST_HELPED), []
         for victim in order:
-            if alike(victim) in in_vain:
+            if alike(self.session, victim) in in_vain:
                 continue
             if not budget.spend():
                 break
             first = self._first_set(by_victim[victim])
             if first is None:
-                in_vain.add(alike(victim))
+                in_vain.add(alike(self.session, victim))
                 continue
             found[victim] = [follow_up(*first), *self._as_it_grows(*first)]
             self.sets.append(first[1])
@@ -97,7 +100,9 @@ def follow_up(asked: Asked, best: SearchResult) -> FollowUp:
     return FollowUp(asked.workload, asked.cause, tasks, cost, growth)
 
 
-def alike(victim: WorkloadState) -> object:
-    """Give what victims have in common of which none is helped if one is not."""
-    assert victim.step is not None
-    return victim.leaf, victim.priority, victim.step.kind, id(victim.step.shape or victim)
+def alike(session: Session, victim: WorkloadState) -> object:
+    """Give what victims have in common of which none is helped if one is not: beside a reservation, their ends too."""
+    step = victim.step
+    assert step is not None
+    ends = (victim.started_at, victim.expected) if session.settings.backfill == "easy" else None
+    return kind_of(victim, step) if step.shape is not None else victim, ends

@@ -112,7 +112,7 @@ class CyclesAhead:
             turns = [w for w in self.state.in_order(fairness.now()) if w not in gone and cause in waiting.get(w, ())]
             for workload in turns:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
-                    if alike(workload) in in_vain or not self.budget.spend():
+                    if alike(self.session, workload) in in_vain or not self.budget.spend():
                         continue
                     if self.ahead.decide(self.searches.as_it_is(one)):
                         turns += [workload] if workload.step is not None else []
@@ -120,7 +120,7 @@ class CyclesAhead:
                     judged = workload not in in_brief
                     best = self.searches.best_set(one, judged=judged)
                     if not best.pieces:
-                        in_vain.add(alike(workload))
+                        in_vain.add(alike(self.session, workload))
                         continue
                     yield one, best
                     now = self.searches.as_waits_stand(one, best, judged=judged)
