@@ -75,6 +75,21 @@ BROKEN_ONCE = {
         free=0,
         actions=("allocate", "reclaim", "preempt", "requeue"),
     ),
+    "what another that waits takes first was not looked at": gangs(
+        """
+            j155 c 0 32 32 2099
+            j179 b 0 2 8 71+ 30 saves
+            j185 a 50 16 16 6+ 5
+            j187 a 0 2 2 55
+            j188 b 0 3 4 38+ 100
+            j194 a 0 1 1 0+
+            j195 c 0 4 4 0
+        """,
+        guaranteed=[17000, 9000, 6000],
+        priorities=[100, 50, 100],
+        free=1,
+        actions=("allocate", "reclaim", "requeue"),
+    ),
     "what grows would take the contender one cycle later": gangs(
         """
             j165 b 0 30 32 1183

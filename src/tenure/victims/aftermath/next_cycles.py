@@ -25,6 +25,7 @@ from tenure.victims.aftermath.asked import (
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
+from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
@@ -46,21 +47,58 @@ class CyclesAhead:
         self.searches = searches
         self.ahead = searches.ahead
         self.asked = asked
-        self.budget = SearchBudget(MOST_HELPED * len(searches.causes))
 
     def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
         """Play them for the plan's victims, for those of earlier plans that still wait, for which it may have made a
-        difference, for who grows, for contenders whose sets were ``given_up``, and for some that others may move for.
+        difference, for who grows, for contenders whose sets were ``given_up``, and for some that others may move for;
+        where something follows without a notice, for others that wait as well.
         """
-        session, found = self.session, NextCycles({}, {})
         victims, growing = self._victims(), self.asked.growing()
         ask_later = any(will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
         may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
         if not (ask_later or growing or any(may_follow)):
-            return found
-        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], self.searches.causes.keys())
+            return NextCycles({}, {})
+        causes: Collection[Cause] = self.searches.causes.keys()
+        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], causes)
         said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
-        in_brief = set(victims) if len(asked_for) > MOST_HELPED else set[WorkloadState]()
+        found = self._played(victims, asked_for, said)
+        others = () if self.session.noticed else self._others(asked_for, few=not found.follow_ups)
+        return self._played(victims, dict.fromkeys(others, causes) | asked_for, said) if others else found
+
+    def _others(self, but: Collection[WorkloadState], *, few: bool) -> Collection[WorkloadState]:
+        """Give those that wait, but some, for whom the next cycle takes something: it may leave victims other sets.
+
+        With ``few``, where no more than that wait, and something was evicted after these causes were asked.
+        """
+        evicting = {s.cause for s in self.state.plan.steps if s.action == "evict"}
+        if few and (evicting <= {"consolidate", "reclaim"} or len(self.session.waiting.all()) > MOST_HELPED):
+            return ()
+        found, in_vain, budget = list[WorkloadState](), set[object](), SearchBudget(MOST_HELPED)
+        enabled = self.asked.enabled("")
+        causes: dict[Cause, MakeRules] = {c: make for c, make in enabled.items() if c in ("reclaim", "preempt")}
+        with self.ahead.look():
+            self.ahead.come_true(in_turn(self.session)[0], sorted(self.session.nominated, key=by_name))
+            shares = self.state.fairness.now()
+            waiting = islice((w for w in self.state.in_order(shares) if w not in but), MOST_LOOKED_AT)
+            for asked in self.asked.may_be_helped(waiting, causes, shares):
+                kind = alike(self.session, asked.workload), asked.cause
+                if kind in in_vain or not budget.spend():
+                    continue
+                if self.searches.best_set(asked).pieces:
+                    found.append(asked.workload)
+                else:
+                    in_vain.add(kind)
+        return found
+
+    def _played(
+        self,
+        victims: Collection[WorkloadState],
+        asked_for: dict[WorkloadState, Collection[Cause]],
+        said: Collection[WorkloadState],
+    ) -> NextCycles:
+        """Play them, for some by moves alone; what is done for some is ``said``, which are asked in brief if many."""
+        session, found, in_brief = self.session, NextCycles({}, {}), said if len(said) > MOST_HELPED else ()
+        self.budget = SearchBudget(MOST_HELPED * len(self.searches.causes))
         with self.ahead.look():
             promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
             while goes_on or turns:  # one follow-up may let another follow
