@@ -90,6 +90,28 @@ BROKEN_ONCE = {
         free=1,
         actions=("allocate", "reclaim", "requeue"),
     ),
+    "a victim that loses more in a cycle was believed to ask in it": gangs(
+        """
+            j77 a 0 128 128 4376
+            j220 a 0 64 64 232+ stays
+            j268 a 50 16 16 343+ 5
+            j273 a 0 16 16 336 30 saves
+            j274 b 50 11 11 336+ 5 saves stays
+            j281 a 0 1 2 13+ saves
+            j284 b 50 4 4 274+ saves
+            j285 a 0 14 16 196 30 saves
+            j302 a 0 1 1 10+ saves
+            j304 a 0 8 8 8+ saves stays
+            j307 c 50 32 32 3 100 saves
+            j308 c 50 2 16 2 5 saves
+            j309 b 50 32 32 2 100 saves stays
+        """,
+        guaranteed=[69750, 34875, 23250],
+        priorities=[100, 100, 50],
+        free=0,
+        actions=("allocate", "reclaim", "preempt", "requeue"),
+        preempt_min_runtime=300000000,
+    ),
     "what grows would take the contender one cycle later": gangs(
         """
             j165 b 0 30 32 1183
