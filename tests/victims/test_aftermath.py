@@ -89,6 +89,31 @@ def test_what_a_victim_leaves_over_before_it_grows_is_said_to_be_taken_from_who_
     assert [(f.of, f.evict[0][1]) for cycle, f in found.follow_ups if not cycle] == later
 
 
+def test_the_core_of_one_for_whom_something_goes_is_not_looked_for_in_the_same_cycle():
+    """For ``grows`` goes ``low``; in that cycle ``high`` cannot have its core, which costs less than ``old``."""
+    grows = runs("grows", "q", ["n1"], minutes=1, core=1, priority=50)
+    grows = replace(grows, tasks=(*grows.tasks, replace(waits("grows", "q").tasks[0], name="grows-1")))
+    running = [runs("low", "q", ["n0"], minutes=2), runs("old", "q", ["n1"], priority=50)]
+    high = with_specs(waits("high", "q", priority=100), node_selector=(("zone", "here"),))
+    nodes = tuple(Node(name=f"n{i}", allocatable={GPU: i + 1}, labels={"zone": "here"} if i else {}) for i in range(2))
+    session = session_of(replace(cluster([queue("q")], [grows, *running, high]), nodes=nodes))
+    context = Scheduler(session).context
+    context.evicting()
+    aftermath, shares = context.aftermath, context.fairness.now()
+
+    def found_for(name):
+        workload = session.workloads[f"default/{name}"]
+        preempt = {"preempt": aftermath.asked.causes["preempt"]}
+        (asked,) = aftermath.asked.may_be_helped([workload], preempt, shares)
+        found = aftermath.searches.best_set(asked)
+        assert aftermath.ahead.decide(found, workload)
+        return [piece.workload.key for piece in found.pieces]
+
+    with aftermath.ahead.look():
+        assert found_for("grows") == ["default/low"]
+        assert found_for("high") == ["default/old"]
+
+
 @pytest.mark.parametrize(("backfill", "same"), [("none", True), ("easy", False)])
 def test_beside_a_reservation_victims_are_not_alike_that_end_at_different_times(backfill, same):
     """The one that ends sooner may start beside it where the other would put it off."""

@@ -39,7 +39,7 @@ class Ahead:
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
     and ``bound`` the tasks that it bound on a nomination: both stay in it. ``decided`` is what it evicts and places so
-    far. ``number`` grows when what was found out holds no longer.
+    far, ``helped`` those for whom it evicts. ``number`` grows when what was found out holds no longer.
     """
 
     def __init__(self, state: EvictionState) -> None:
@@ -50,6 +50,7 @@ class Ahead:
         self.moved: frozenset[str] = frozenset()
         self.bound: frozenset[TaskState] = frozenset()
         self.decided = AcceptedSet([], [])
+        self.helped: frozenset[str] = frozenset()
         self.number = 0
 
     @contextmanager
@@ -100,8 +101,11 @@ class Ahead:
         waits = session.settings.backfill == "easy" and not any(notice_of(session, t.workload) for t in evicted)
         return [] if waits else self.serve_rest([t.workload for t in evicted])
 
-    def decide(self, found: SearchResult) -> bool:
-        """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round."""
+    def decide(self, found: SearchResult, contender: WorkloadState | None = None) -> bool:
+        """Let a set be decided, if there is one: as in a plan, what it evicts asks for nothing until the next round.
+
+        The core of the ``contender`` for which it evicts stays until then.
+        """
         played = found.played
         if played is None or played.undone is None:
             return False
@@ -109,6 +113,7 @@ class Ahead:
         self.decided.evicted.extend(played.evicted)
         self.decided.placed.extend(played.placed)
         self.moved |= {t.workload.key for t in played.evicted if t.node >= 0}
+        self.helped |= {contender.key} if contender is not None else set()
         self.number += 1
         return True
 
@@ -136,7 +141,7 @@ class Ahead:
 
     def _end_round(self) -> tuple[Sequence[TaskState], Sequence[TaskState]]:
         """Give what was decided to leave and to be placed, and begin anew; others are served at once beside it."""
-        decided, self.decided = self.decided, AcceptedSet([], [])
+        decided, self.decided, self.helped = self.decided, AcceptedSet([], []), frozenset()
         return decided.evicted, [*decided.placed, *self.serve_at_once(decided.evicted)]
 
 
@@ -226,7 +231,7 @@ class SearchesAhead:
         return replace(
             self.state, plan=Plan(self.state.session.now), endings=ahead.endings, plugins=ahead.plugins,
             memory=self._memory, detailed=False, aftermath=None, moved=set(ahead.moved), paid=ahead.bound, memories={},
-            budget=SearchBudget(STEPS), leaves=self._leaves,
+            helped=ahead.helped, budget=SearchBudget(STEPS), leaves=self._leaves,
         )  # fmt: skip
 
 

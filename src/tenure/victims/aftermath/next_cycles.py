@@ -164,5 +164,5 @@ class CyclesAhead:
                     now = self.searches.as_waits_stand(one, best, judged=judged)
                     if now.pieces and now is not best:
                         yield one, now
-                    if self.ahead.decide(now) and workload.step is not None:
+                    if self.ahead.decide(now, workload) and workload.step is not None:
                         turns.append(workload)

@@ -116,6 +116,7 @@ class EvictionState:
     evicted: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
+    helped: frozenset[str] = frozenset()
     leaves: LeafMemo | None = None
     in_order: Memo[CurrentShares, list[WorkloadState]] = field(init=False)
 
@@ -157,7 +158,7 @@ class EvictionState:
         paid_for |= {t.notice.beneficiary for t in self.session.noticed if t.notice is not None}
         moving = {t.workload.key for t in self.session.noticed if t.nominated >= 0}
         moving |= {s.workload for s in self.plan.steps if s.to is not None}
-        return {w for w in holding if w.key in paid_for | moving}
+        return {w for w in holding if w.key in paid_for | moving | self.helped}
 
     def remember(self, workload: WorkloadState) -> None:
         """Note the times of a workload of which something is about to be evicted."""
