@@ -39,7 +39,7 @@ class Ahead:
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
     and ``bound`` the tasks that it bound on a nomination: both stay in it. ``decided`` is what it evicts and places so
-    far, ``helped`` those for whom it evicts. ``number`` grows when what was found out holds no longer.
+    far, ``helped`` those for which it evicts. ``number`` grows when what was found out holds no longer.
     """
 
     def __init__(self, state: EvictionState) -> None:

@@ -66,7 +66,7 @@ class CyclesAhead:
         return self._played(victims, dict.fromkeys(others, causes) | asked_for, said) if others else found
 
     def _others(self, but: Collection[WorkloadState], *, few: bool) -> Collection[WorkloadState]:
-        """Give those that wait, but some, for which the next cycle takes something: it may leave victims other sets.
+        """Give those that wait, but some, that the next cycle helps: what it takes may leave victims other sets.
 
         With ``few``, where no more than that wait, and something was evicted after these causes were asked.
         """
