@@ -150,7 +150,7 @@ FAULTS = [
 ]
 
 
-@settings(max_examples=tries(150, 5000), deadline=None)
+@settings(max_examples=tries(60, 5000), deadline=None)
 @given(st.integers(0, SEEDS - 1), st.sampled_from([busy, with_quotas]), st.integers(0, 1 << 32))
 def test_each_fault_in_the_log_of_a_simulation_is_found(seed, kind, chosen):
     """The log itself has none; each kind of fault is put into it somewhere."""
