@@ -62,16 +62,16 @@ class CyclesAhead:
         asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], causes)
         said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
         found = self._played(victims, asked_for, said)
-        others = () if self.session.noticed else self._others(asked_for, few=not found.follow_ups)
+        others = () if self.session.noticed else self._others(asked_for, nothing=not found.follow_ups)
         return self._played(victims, dict.fromkeys(others, causes) | asked_for, said) if others else found
 
-    def _others(self, but: Collection[WorkloadState], *, few: bool) -> Collection[WorkloadState]:
+    def _others(self, but: Collection[WorkloadState], *, nothing: bool) -> Collection[WorkloadState]:
         """Give those that wait, but some, that the next cycle helps: what it takes may leave victims other sets.
 
-        With ``few``, where no more than that wait, and something was evicted after these causes were asked.
+        Where few wait; where ``nothing`` follows so far, if something was evicted after these causes were asked.
         """
         evicting = {s.cause for s in self.state.plan.steps if s.action == "evict"}
-        if few and (evicting <= {"consolidate", "reclaim"} or len(self.session.waiting.all()) > MOST_HELPED):
+        if len(self.session.waiting.all()) > MOST_HELPED or (nothing and evicting <= {"consolidate", "reclaim"}):
             return ()
         found, in_vain, budget = list[WorkloadState](), set[object](), SearchBudget(MOST_HELPED)
         enabled = self.asked.enabled("")
@@ -79,7 +79,7 @@ class CyclesAhead:
         with self.ahead.look():
             self.ahead.come_true(in_turn(self.session)[0], sorted(self.session.nominated, key=by_name))
             shares = self.state.fairness.now()
-            waiting = islice((w for w in self.state.in_order(shares) if w not in but), MOST_LOOKED_AT)
+            waiting = [w for w in self.state.in_order(shares) if w not in but]
             for asked in self.asked.may_be_helped(waiting, causes, shares):
                 kind = alike(self.session, asked.workload), asked.cause
                 if kind in in_vain or not budget.spend():
