@@ -25,8 +25,7 @@ from tenure.victims.search.trials import MOST_IN_VAIN, SearchBudget, SearchResul
 from tenure.victims.search.victim_search import AHEAD, EXACT, VictimSearch
 
 MOST_BEFORE = 8
-"""The most earlier contenders for which a search makes room as well; as many as it has tasks, if these are more.
-"""
+"""The most earlier contenders for which a search makes room as well; as many as it has tasks, if these are more."""
 
 
 class ContenderSearch:

@@ -22,7 +22,6 @@ from tenure.victims.search.returning_victims import ReturningVictims
 MOST_IN_VAIN = 32
 """Sets that may be played to the end without a place that the contender may have, before the search gives up."""
 
-
 IN_VAIN = (NO_ROOM, NO_LANDING, RESERVED)
 """Refusals of sets that were played to the end without a place that the contender may have."""
 
@@ -47,9 +46,8 @@ class SearchBudget:
 class SearchResult:
     """The result for one contender: the best set, if any, and what the search saw.
 
-    ``played`` is what the set does.
-    ``closed``: nothing was searched for, because nothing may be taken to begin with. ``cut``: nothing was found among
-    as many sets as may be tried in vain, and there are others.
+    ``played`` is what the set does. ``closed``: nothing was searched for, because nothing may be taken to begin with.
+    ``cut``: nothing was found among as many sets as may be tried in vain, and there are others.
     """
 
     pieces: list[Piece] | None = None

@@ -152,17 +152,20 @@ class VictimSearch:
 
     def _first_alone(self, budget: SearchBudget) -> list[Piece] | None:
         """The first piece of all, if it will do: no set comes before it."""
+
+        def alone(piece: Piece | None) -> list[Piece] | None:
+            may_do = piece is not None and self.usable.wanted(piece) and self.trials.may_do([piece])
+            return self._alone(piece, budget) if piece is not None and may_do else None
+
         piece = self.candidates.first()
-        if piece is not None and (found := self._alone(piece, budget)) is not None:
+        found = alone(piece)
+        if found is not None or (piece is not None and self.scope.allows(piece)):
             return found
-        if piece is not None and self.scope.allows(piece):
-            return None
-        piece = self.candidates.first(self.scope.allows)
-        return None if piece is None else self._alone(piece, budget)
+        return alone(self.candidates.first(self.scope.allows))
 
     def _alone(self, piece: Piece, budget: SearchBudget) -> list[Piece] | None:
-        """One piece, if it will do."""
-        if not self.usable.wanted(piece) or not self.trials.may_do([piece]) or not budget.spend():
+        """One piece of use that frees enough, if it will do."""
+        if not budget.spend():
             return None
         verdict = self.trials.play([piece], enough=to_the_end)
         return [piece] if isinstance(verdict, AcceptedSet) and not self.trials.follows([piece]) else None
