@@ -7,10 +7,10 @@ changed are looked at again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from copy import copy
 from functools import partial
-from operator import add, attrgetter, itemgetter, sub
+from operator import add, attrgetter, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +92,7 @@ class PreemptibleUsage:
         self._totals: dict[int, dict[WorkloadState, Amount]] = {}
         self.sizes: dict[int, Counter[Amount]] = defaultdict(Counter)
         self._sums: dict[int, Amount] = {}
+        self._largest: dict[int, Amount] = {}
         self._tables = defaultdict[int, UsageTable](partial(UsageTable, session.nodes.rows))
         self.movable = np.zeros((session.nodes.rows, count))
         self._open: dict[int, frozenset[int]] = {}
@@ -108,9 +109,9 @@ class PreemptibleUsage:
             _totals={leaf: totals.copy() for leaf, totals in self._totals.items()},
             sizes=defaultdict(Counter, {leaf: sizes.copy() for leaf, sizes in self.sizes.items()}),
             _sums=self._sums.copy(),
+            _largest=self._largest.copy(),
             _tables=defaultdict(self._tables.default_factory, {n: table.copy() for n, table in self._tables.items()}),
             movable=self.movable.copy(),
-            _open=self._open.copy(),
         )
         return other
 
@@ -155,6 +156,7 @@ class PreemptibleUsage:
             return
         leaf, reckon = workload.leaf, add if sign > 0 else sub
         totals, sizes = self._totals.setdefault(leaf, {}), self.sizes[leaf]
+        self._largest.pop(leaf, None)
         before = totals.get(workload, self._none)
         after = tuple(map(reckon, before, share.amount))
         self._sums[leaf] = tuple(map(reckon, self._sums.get(leaf, self._none), share.amount))
@@ -168,10 +170,13 @@ class PreemptibleUsage:
         else:
             del totals[workload]
 
-    def largest(self, leaves: Iterable[int], row: int) -> int:
+    def largest(self, leaves: Collection[int], row: int) -> int:
         """Give the most that one workload of some leaves holds of a resource."""
-        of_row, sizes = itemgetter(row), (self.sizes.get(leaf) for leaf in leaves)
-        return max((max(map(of_row, amounts)) for amounts in sizes if amounts), default=0)
+        known = self._largest
+        for leaf in leaves:
+            if leaf not in known:
+                known[leaf] = tuple(map(max, zip(self._none, *self.sizes.get(leaf, ()), strict=True)))
+        return max((known[leaf][row] for leaf in leaves), default=0)
 
     def held(self, leaf: int) -> Amount:
         """Give what all preemptible workloads of a leaf hold."""
@@ -179,11 +184,7 @@ class PreemptibleUsage:
 
     def at_most(self, count: int, leaves: Iterable[int]) -> bool:
         """Whether no more than ``count`` preemptible workloads of some leaves hold something."""
-        for leaf in leaves:
-            count -= len(self._totals.get(leaf, ()))
-            if count < 0:
-                return False
-        return True
+        return sum(len(self._totals.get(leaf, ())) for leaf in leaves) <= count
 
     def workloads(self, leaf: int) -> list[WorkloadState]:
         """Give the preemptible workloads of a leaf that hold something, by name."""
@@ -210,5 +211,4 @@ class PreemptibleUsage:
 
 
 def _usage(task: TaskState, node: int, nodes: NodeTable) -> TaskUsage:
-    cls = task.cls
-    return TaskUsage(task.workload, cls.amount_at(node, nodes), cls.frees(node, task.devices, nodes))
+    return TaskUsage(task.workload, task.cls.amount_at(node, nodes), task.cls.frees(node, task.devices, nodes))
