@@ -84,16 +84,22 @@ def test_what_needs_an_extra_says_which(arguments, plain):
     )
 
 
-def test_parquet_says_which_extra(plain, tmp_path):
-    done = run(plain / "tenure", "generate", "--jobs", "5", "--out", tmp_path / "t.parquet")
-    assert done.returncode == 2
-    assert "tenure[parquet]" in done.stderr
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("words", "module", "extra"),
+    [
+        (("generate", "--jobs", "5", "--out", "made.parquet"), "pyarrow", "parquet"),
+        (("simulate", "t.parquet"), "pyarrow", "parquet"),
+        (("history", "export", "e.parquet", "--history", "e.jsonl"), "pyarrow", "parquet"),
+        (("report", "--history", "postgresql://127.0.0.1:1/none"), "psycopg", "postgresql"),
+    ],
+)
+def test_parquet_and_servers_say_which_extra(words, module, extra, plain, tmp_path):
     (tmp_path / "e.jsonl").touch()
-    done = run(plain / "tenure", "history", "export", "e.parquet", "--history", "e.jsonl", cwd=tmp_path)
-    told = "pyarrow is not installed, and this needs it; install it with: pip install 'tenure[parquet]'\n"
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    done = run(plain / "tenure", *words, cwd=tmp_path)
+    told = f"{module} is not installed, and this needs it; install it with: pip install 'tenure[{extra}]'\n"
     assert (done.returncode, done.stderr) == (2, told)
-    assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.jsonl", "t.parquet"]
 
 
 def test_install_needs_none(plain):

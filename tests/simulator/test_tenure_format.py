@@ -11,7 +11,6 @@ from tests.simulator.helpers import KTH, SECOND, gang, real_trace, spec
 from tenure.model.values.problems import InvalidInputError
 from tenure.model.workload import Checkpoint, Task, TaskSpec, Workload
 from tenure.simulator.trace import Trace, TraceJob, read_trace
-from tenure.simulator.traces import parquet
 from tenure.simulator.traces.specs import PodRequest, SpecCache
 from tenure.simulator.traces.writer import trace_to_csv, trace_to_parquet
 
@@ -130,19 +129,6 @@ def test_damaged_parquet_is_reported(tmp_path):
     path.write_bytes(b"PAR1 and then nothing of use")
     with pytest.raises(InvalidInputError, match="no valid Parquet"):
         read_trace(path)
-
-
-def test_without_pyarrow_the_message_says_how_to_get_it(tmp_path, monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(parquet, "import_module", missing)
-    path = tmp_path / "t.parquet"
-    path.write_bytes(b"PAR1")
-    with pytest.raises(InvalidInputError, match=r"tenure\[parquet\]"):
-        read_trace(path)
-    with pytest.raises(parquet.ParquetUnavailableError, match="pyarrow"):
-        trace_to_parquet(Trace(format="tenure"))
 
 
 @pytest.mark.parametrize(

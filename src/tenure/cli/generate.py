@@ -93,14 +93,10 @@ def generate(  # noqa: PLR0913  one parameter per option
 
 def _write_trace(trace: Trace, out: str, form: str | None) -> None:
     from tenure.model.documents.files import write_atomically  # noqa: PLC0415  only needed where something is written
-    from tenure.simulator.traces.parquet import ParquetUnavailableError  # noqa: PLC0415
     from tenure.simulator.traces.writer import trace_to_csv, trace_to_parquet  # noqa: PLC0415
 
     parquet = form == "parquet" or (form is None and out.endswith(".parquet"))
-    try:
-        content = trace_to_parquet(trace) if parquet else trace_to_csv(trace).encode()
-    except ParquetUnavailableError as error:
-        raise click.UsageError(str(error)) from error
+    content = trace_to_parquet(trace) if parquet else trace_to_csv(trace).encode()
     if out != STANDARD_OUTPUT:
         write_atomically(out, content)
         return

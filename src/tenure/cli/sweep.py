@@ -278,7 +278,7 @@ def _written(folder: Path, rows: Sequence[SweepRow]) -> list[str]:
     """Write the page and the columns; give the names of the files."""
     from tenure.model.documents.files import write_atomically  # noqa: PLC0415
     from tenure.report.sweep_page import flat_rows, sweep_page  # noqa: PLC0415
-    from tenure.simulator.traces.parquet import ParquetUnavailableError, to_parquet  # noqa: PLC0415
+    from tenure.simulator.traces.parquet import to_parquet  # noqa: PLC0415
 
     write_atomically(folder / PAGE, sweep_page(rows))
     flat = flat_rows(rows)
@@ -288,7 +288,7 @@ def _written(folder: Path, rows: Sequence[SweepRow]) -> list[str]:
     try:
         write_atomically(folder / PARQUET, to_parquet(_cast(columns, types), types))
         table = PARQUET
-    except ParquetUnavailableError:
+    except ModuleNotFoundError:
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()

@@ -39,6 +39,8 @@ def connect(address: str, *, write: bool, new: bool) -> Engine:
     ------
     InvalidInputError
         The address can be none, or names a file that is not there and is not to be made.
+    ModuleNotFoundError
+        The address is a server's, and psycopg is not installed.
     """
     if not is_server(address):
         return _file(file_of(address), write=write, new=new)
@@ -68,10 +70,7 @@ def name_of(address: str) -> str:
 
 def _server(url: URL, *, write: bool) -> Engine:
     options = {"connect_timeout": 5, "options": "-c statement_timeout=60000 -c lock_timeout=10000", **_SILENCE}
-    try:
-        engine = create_engine(url, connect_args=options, pool_pre_ping=True, pool_size=4, max_overflow=4)
-    except ModuleNotFoundError as error:
-        raise HistoryError(str(url.host), f"needs the package {error.name}; pip install 'tenure[postgresql]'") from None
+    engine = create_engine(url, connect_args=options, pool_pre_ping=True, pool_size=4, max_overflow=4)
     if not write:
         engine = engine.execution_options(postgresql_readonly=True)
     return engine

@@ -14,18 +14,9 @@ MAX_COLUMNS = 100
 BATCH = 1_000
 """Rows that are unpacked at a time: a file of a few bytes can stand for very many."""
 
-MISSING = "reading and writing Parquet needs pyarrow, which is not installed: pip install 'tenure[parquet]', or use CSV"
-
-
-class ParquetUnavailableError(Exception):
-    """The optional dependency for Parquet is not installed; the message says how to install it."""
-
 
 def _module() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ParquetUnavailableError(MISSING) from error
+    return import_module("pyarrow"), import_module("pyarrow.parquet")
 
 
 def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
@@ -34,12 +25,11 @@ def read_parquet(source: TraceSource) -> Iterator[tuple[str, ...]]:
     Raises
     ------
     InvalidInputError
-        The content is damaged, or pyarrow is not installed.
+        The content is damaged.
+    ModuleNotFoundError
+        Pyarrow is not installed.
     """
-    try:
-        arrow, parquet = _module()
-    except ParquetUnavailableError as error:
-        raise source.fail(str(error)) from error
+    arrow, parquet = _module()
     try:
         file = parquet.ParquetFile(io.BytesIO(source.data))
         if file.metadata.num_rows > MAX_ROWS or file.metadata.num_columns > MAX_COLUMNS:
@@ -74,7 +64,7 @@ def to_parquet(columns: Mapping[str, Sequence[object]], types: Mapping[str, str]
 
     Raises
     ------
-    ParquetUnavailableError
+    ModuleNotFoundError
         Pyarrow is not installed.
     """
     arrow, parquet = _module()

@@ -68,7 +68,9 @@ def read(source: TraceSource, options: ReadOptions) -> Trace:
     Raises
     ------
     InvalidInputError
-        A line is malformed, or the file is Parquet and pyarrow is not installed.
+        A line is malformed.
+    ModuleNotFoundError
+        The file is Parquet and pyarrow is not installed.
     """
     problems = ProblemList(source)
     layout = TableLayout(separator=_separator(source)) if options.mapping.pairs else PLAIN

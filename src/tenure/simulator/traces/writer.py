@@ -57,7 +57,7 @@ def trace_to_parquet(trace: Trace) -> bytes:
     ------
     ValueError
         A workload has what the format cannot express; the message says which and what.
-    ParquetUnavailableError
+    ModuleNotFoundError
         Pyarrow is not installed.
     """
     rows = [_cells(job) for job in trace.jobs]
