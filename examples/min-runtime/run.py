@@ -30,6 +30,7 @@ import scenario as scenarios
 from scenario import FIRST_DAY, LAST_DAY, Period, Scenario, figures_of, simulate
 
 from tenure.cli.terminal.errors import run_program
+from tenure.cli.terminal.targets import check_targets
 from tenure.model.documents.files import write_atomically
 from tenure.simulator.sweep.carry_out import carry_out
 from tenure.simulator.sweep.journal import SweepJournal
@@ -45,6 +46,8 @@ CHOICES: tuple[Literal["cost", "youngest"], ...] = ("cost", "youngest")
 def main() -> int:
     """Run all scenarios, and tell."""
     given = _arguments()
+    writes = {"--html": given.html, "--picture": given.picture, "--json": given.json, "--journal": given.journal}
+    check_targets(writes, [given.trace])
     if not Path(given.trace).is_file():
         print(f"{given.trace}: there is no such file; say with --trace where Philly's jobs are", file=sys.stderr)
         return 1

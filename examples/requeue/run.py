@@ -38,6 +38,7 @@ from typing import Any
 
 from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
+from tenure.cli.terminal.targets import check_targets
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
 from tenure.model.settings import PatienceRule, RequeueSettings, Settings, WorthSettings
@@ -100,6 +101,8 @@ class Row:
 def main() -> None:
     """Replay all scenarios, and tell."""
     given = _arguments()
+    writes = {"--html": given.html, "--picture": given.picture, "--json": given.json, "--journal": given.journal}
+    check_targets(writes, given.trace)
     missing = [trace for trace in given.trace if not Path(trace).is_file()]
     if missing:
         sys.exit(f"{missing[0]}: there is no such file; say with --trace where traces are")

@@ -21,6 +21,7 @@ from month_view import Row, month_page, month_picture, table
 
 from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
+from tenure.cli.terminal.targets import check_targets
 from tenure.model.documents.files import write_atomically
 from tenure.model.settings import BackgroundSettings, ExactSettings, ReschedulerSettings, Settings
 from tenure.model.values.resources import GPU
@@ -62,6 +63,7 @@ class Asked:
 def main() -> None:
     """Replay all variants, and tell."""
     given = _arguments()
+    check_targets({"--html": given.html, "--svg": given.svg})
     asked = [
         Asked(name, seed, given.days, given.gpus, given.load, given.largest, given.min_gain, exact=plan == "exact")
         for plan in given.plans

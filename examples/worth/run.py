@@ -30,6 +30,7 @@ from replay import MIXES, POLICIES, Figures, Replay, simulate
 
 from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
+from tenure.cli.terminal.targets import check_targets
 from tenure.model.documents.files import write_atomically
 from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
 from tenure.report.drawing.figure import figure
@@ -67,6 +68,7 @@ Found = dict[Replay, Figures]
 def main() -> int:
     """Replay everything, and tell."""
     given = _arguments()
+    check_targets({"--html": given.html, "--json": given.json, "--journal": given.journal}, given.trace)
     missing = [trace for trace in given.trace if not Path(trace).is_file()]
     if missing:
         print(f"{missing[0]}: there is no such file; say with --trace where traces are", file=sys.stderr)

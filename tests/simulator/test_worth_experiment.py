@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from tests.simulator.helpers import CHECKOUT
 
 RUN = CHECKOUT / "examples" / "worth" / "run.py"
@@ -76,3 +77,26 @@ def test_what_is_missing_is_said():
         == "no-such.csv: there is no such file; say with --trace where traces are\n"
     )
     assert run().returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "told"),
+    [
+        ("worth/run.py", ["--trace", "t.csv", "--html", "t.csv"], "--html t.csv would overwrite t.csv, which is read"),
+        (
+            "requeue/run.py",
+            ["--trace", "t.csv", "--json", "t.csv"],
+            "--json t.csv would overwrite t.csv, which is read",
+        ),
+        ("min-runtime/run.py", ["--trace", "t.csv", "--journal", "t.csv"], "would overwrite t.csv, which is read"),
+        ("rescheduler/month.py", ["--html", "t.csv", "--svg", "t.csv"], "--html and --svg both name t.csv"),
+    ],
+)
+def test_no_example_overwrites_what_it_reads_or_has_written(program, words, told, tmp_path):
+    (tmp_path / "t.csv").write_text("id\n")
+    path = str(CHECKOUT / "examples" / program)
+    done = subprocess.run([sys.executable, path, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert f"see '{path} --help'" in done.stderr
+    assert (tmp_path / "t.csv").read_text() == "id\n"

@@ -130,7 +130,7 @@ def _tell_usage(error: click.ClickException) -> int:
     if not isinstance(error, click.UsageError):
         _tell(message)
         return error.exit_code
-    path = error.ctx.command_path if error.ctx is not None else "tenure"
+    path = error.ctx.command_path if error.ctx is not None else sys.argv[0]  # a program that is one command
     _tell(f"{path}: {message.rstrip('.')}; see '{path} --help'")
     return WRONG_USAGE
 
