@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tenure.report.drawing.bars import Bar, bars_plot
 from tenure.report.drawing.figure import figure
-from tenure.report.drawing.plot import WIDTH, Plot, grid, line, rect
+from tenure.report.drawing.plot import WIDTH, Plot, grid, rect
 from tenure.report.drawing.scales import Tick, nice_step, top_of
 from tenure.report.page import Cell, html_table, page, section
 from tenure.report.picture import picture
 
-ROW, TALL = 30, 120
+TALL = 120
 HEAD = ("", "large wait (h)", "of seeds", "p95", "other wait", "moves a day", "most", "after", "until (h)", "in use",
         "lost", "violations", "CPU s")  # fmt: skip
 
@@ -79,18 +80,8 @@ def _plots(rows: Sequence[Row]) -> list[tuple[str, Plot]]:
 
 
 def _waits(rows: Sequence[Row]) -> Plot:
-    top = top_of(max(row.high for row in rows))
-    height = ROW * len(rows)
-    step = nice_step(top, 6)
-    ticks = [Tick(i * step / top, f"{i * step:g}") for i in range(int(top / step + 0.5) + 1)]
-    marks = [line(tick.at * WIDTH, 0, tick.at * WIDTH, height, "grid") for tick in ticks]
-    for number, row in enumerate(rows):
-        middle = (number + 0.5) * ROW
-        told = f"{row.name}: {row.large:.2f} h"
-        marks.append(rect(0, middle - ROW / 3, row.large / top * WIDTH, ROW * 2 / 3, "bar c0", told))
-        marks.append(line(row.low / top * WIDTH, middle, row.high / top * WIDTH, middle, "whisker c7"))
-    names = [Tick(1 - (number + 0.5) / len(rows), row.name) for number, row in enumerate(rows)]
-    return Plot("mean wait of large jobs by variant", height, "".join(marks), ticks, names, rows=True)
+    bars = [Bar(row.name, row.large, row.low, row.high) for row in rows]
+    return bars_plot("mean wait of large jobs by variant", bars, "{:g}".format)
 
 
 def _days(row: Row, top: float) -> Plot:

@@ -32,7 +32,7 @@ from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
 from tenure.cli.terminal.targets import check_targets
 from tenure.model.documents.files import write_atomically
-from tenure.report.drawing.curves import CURVE_STYLE, Curve, CurvePoint, curves_plot
+from tenure.report.drawing.bars import Bar, bars_plot
 from tenure.report.drawing.figure import figure
 from tenure.report.drawing.plot import Plot
 from tenure.report.page import Cell, html_table, page, section
@@ -231,21 +231,18 @@ def _document(found: Found) -> str:
         front = "".join(f"<h3>{what.capitalize()}</h3>{figure(plot)}" for what, plot in _front(name, group))
         parts.append(section(name, "", front + html_table(headings, lines)))
     lead = "How long jobs wait that are due, and what is destroyed for them, by policy."
-    return page("What evictions are worth", lead, parts, style=CURVE_STYLE)
+    return page("What evictions are worth", lead, parts)
 
 
 def _front(name: str, group: Found) -> list[tuple[str, Plot]]:
     """Draw waits and work destroyed, policy by policy, from what destroys most to what destroys nothing."""
     rows = sorted(_rows(group), key=lambda row: -median(row.values("lost")))
-    labels = [row.policy for row in rows]
     plots = []
     for what, value in (("mean wait of due jobs, hours", "due_wait"), ("work destroyed, weighted hours", "lost")):
-        points = []
-        for number, row in enumerate(rows):
-            values = row.values(value)
-            points.append(CurvePoint(number, median(values), min(values), max(values)))
-        write = "{:,.0f}".format if value == "lost" else "{:,.2f}".format
-        plots.append((what, curves_plot(f"{name}: {what}", labels, [Curve(what, points)], write)))
+        bars = [Bar(row.policy, *_spread_of(row.values(value))) for row in rows]
+        plots.append(
+            (what, bars_plot(f"{name}: {what}", bars, "{:,.0f}".format if value == "lost" else "{:,.2f}".format))
+        )
     return plots
 
 

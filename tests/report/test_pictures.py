@@ -2,10 +2,12 @@
 
 import re
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tenure.report.drawing.bars import Bar, bars_plot
 from tenure.report.drawing.curves import Curve, CurvePoint, curves_plot
 from tenure.report.drawing.plot import Plot
 from tenure.report.drawing.scales import Tick
@@ -87,3 +89,24 @@ def test_a_picture_is_told_of_as_what_it_is():
     assert "tasks on nodes" in svg
     assert "tasks on its nodes" in alt
     assert "waiting" not in alt
+
+
+@pytest.mark.parametrize(("room", "minor"), [(900, True), (260, False)])
+@pytest.mark.parametrize("labels", [["0m", "2h"], [f"policy {n}, which is long" for n in range(12)], ["x" * 99] * 5])
+def test_no_two_labels_below_curves_meet(labels, room, minor):
+    """On a wide page, and where those go that are minor; one is left at least."""
+    points = [CurvePoint(n, 1, 1, 1) for n in range(len(labels))]
+    shown = [tick for tick in curves_plot("a", labels, [Curve("a", points)]).x if minor or not tick.minor]
+    assert shown
+    places = [tick.at * room for tick in shown]
+    assert all(b - a >= NARROW * len(labels[0]) for a, b in pairwise(places))
+
+
+def test_bars_are_as_long_as_their_values_and_say_their_range():
+    plot = bars_plot("waits", [Bar("long", 4, 2, 8), Bar("none", 0, 0, 0)], "{:g} h".format)
+    assert [tick.label for tick in plot.x if not tick.minor][-1] == "8 h"
+    assert re.findall(r'width="([\d.]+)" height="20" class="bar c0"', plot.marks) == ["500", "0"]
+    assert "<title>long: 4 h (2 h to 8 h)</title>" in plot.marks
+    assert "<title>none: 0 h</title>" in plot.marks
+    assert plot.marks.count("whisker") == 1
+    assert [tick.label for tick in plot.y] == ["long", "none"]

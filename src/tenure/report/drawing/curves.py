@@ -12,6 +12,12 @@ from tenure.report.words import figure_text
 
 HEIGHT = 200
 
+WIDE, NARROW = 900, 260
+"""Pixels that an axis has for its labels on a wide page, and where room is scarce."""
+
+LETTER, GAP = 8, 12
+"""Pixels that a letter takes, and what is left free between two labels."""
+
 CURVE_STYLE = (
     ".curve{fill:none;stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
     ".range{stroke:var(--c,currentColor);stroke-width:2;vector-effect:non-scaling-stroke}"
@@ -75,7 +81,8 @@ def curves_plot(
         marks += f'<path class="curve" stroke-dasharray="6 4" d="M0 {_y(value, top)}H{WIDTH}">{told}</path>'
     for number, curve in zip(numbers, curves, strict=True):
         marks += f'<g class="c{number}">{_drawn(curve, labels, last, top, write)}</g>'
-    x = [Tick(n / last, text) for n, text in enumerate(labels)]
+    every, where_narrow = (_every(labels, room) for room in (WIDE, NARROW))
+    x = [Tick(n / last, text, minor=bool(n % where_narrow)) for n, text in enumerate(labels) if not n % every]
     legend = [(f"c{number}", curve.name) for number, curve in zip(numbers, curves, strict=True)]
     return Plot(label, HEIGHT, marks, x, ticks, legend=legend)
 
@@ -93,6 +100,12 @@ def _drawn(curve: Curve, labels: Sequence[str], last: int, top: float, write: Ca
         at = HEIGHT * (1 - point.y / top)
         return marks + line(x, at, x, at, "dot")
     return f'{marks}<path class="curve" d="M{path}">{told}</path>' if places else marks
+
+
+def _every(labels: Sequence[str], room: int) -> int:
+    """Say which labels are written so that none meets another: all, or every second, third, …."""
+    most = max(1, room // (max(map(len, labels), default=1) * LETTER + GAP))
+    return -(-len(labels) // most)
 
 
 def _y(value: float, top: float) -> str:
