@@ -62,6 +62,14 @@ COLUMNS: Final[dict[str, dict[str, Callable[[Row], str]]]] = {
 """By kind of experiment the columns of its table."""
 
 
+LAST_POLICY = (
+    ("sooner by (h)", "due_sooner", ".2f"),
+    ("lost per weighted hour spared", "per_weighted_hour", ",.2f"),
+    ("most of one job", "most", ".0f"),
+)
+"""What is said of the last policy where each workload has a line: heading, figure and form."""
+
+
 def spread(row: Row, figure: str, form: str) -> str:
     """Write a median, with the least and the most where these are written otherwise; nothing where there is none."""
     written = ["none spared" if value is None else format(value, form) for value in row.get(figure, ())]
@@ -109,12 +117,12 @@ def by_workload(*files: Path) -> str:
     base, *policies = next(iter(found.values()))
     headings = ["workload", f"{base}: to the end (h)"]
     headings += [f"{policy}: {what}" for policy in policies for what in ("lost", "to the end (h)")]
-    headings += ["lost per weighted hour spared", "most of one job"]
+    headings += [heading for heading, *_ in LAST_POLICY]
     lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     for name, rows in found.items():
         cells = [name, spread(rows[base], "due_end", ".2f")]
         cells += [spread(rows[p], *what) for p in policies for what in (("lost", ",.0f"), ("due_end", ".2f"))]
-        cells += [spread(rows[policies[-1]], "per_weighted_hour", ",.2f"), spread(rows[policies[-1]], "most", ".0f")]
+        cells += [spread(rows[policies[-1]], *what) for _, *what in LAST_POLICY]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -52,6 +52,7 @@ COLUMNS = {
     "most": ("most of one job", ".0f"),
     "due_wait": ("due: wait (h)", ".3f"),
     "due_end": ("due: arrival to end (h)", ".3f"),
+    "due_sooner": ("due: sooner at the end (h)", ".3f"),
     "wait": ("all: wait (h)", ".3f"),
     "per_hour": ("lost per hour spared", ",.2f"),
     "per_weighted_hour": ("lost per weighted hour spared", ",.2f"),
@@ -59,8 +60,9 @@ COLUMNS = {
 }
 """By figure its heading, and how it is written."""
 
-PER_SPARED = ("per_hour", "per_weighted_hour")
-"""What is destroyed for each hour that due jobs wait less than without reclaim; weighted: times what they ask for."""
+BESIDE_BASE = ("due_sooner", "per_hour", "per_weighted_hour")
+"""What compares a replay with the one of its seed without reclaim: how much sooner due jobs end, and what is destroyed
+for each hour that they wait less; weighted: times what they ask for."""
 
 Found = dict[Replay, Figures]
 
@@ -167,6 +169,8 @@ class PolicyRow:
 
     def values(self, figure: str) -> list[float]:
         """Give a figure, seed by seed; what was destroyed for an hour where none was spared is infinite."""
+        if figure == "due_sooner":
+            return [b.due_end - f.due_end for f, b in zip(self.own, self.base, strict=True)]
         if figure == "per_hour":
             spared = [(b.due_wait - f.due_wait) * f.due for f, b in zip(self.own, self.base, strict=True)]
         elif figure == "per_weighted_hour":
@@ -195,7 +199,7 @@ def _cells(row: PolicyRow) -> list[str]:
     """Give the median of each figure, with the least and the most where there are several seeds."""
 
     def told(figure: str, form: str) -> str:
-        if row.policy == BASE and figure in PER_SPARED:
+        if row.policy == BASE and figure in BESIDE_BASE:
             return ""
         middle, least, most = (format(value, form) for value in _spread_of(row.values(figure)))
         return middle if least == most else f"{middle} ({least} to {most})"
@@ -207,7 +211,7 @@ def _plain(found: Found) -> str:
     """Give all figures as JSON: of each the median, the least and the most of the seeds; null where it is infinite."""
     rows = [
         {"workload": name, "policy": row.policy, "seeds": len(row.own),
-         **{f: _spread(row.values(f)) for f in COLUMNS if row.policy != BASE or f not in PER_SPARED},
+         **{f: _spread(row.values(f)) for f in COLUMNS if row.policy != BASE or f not in BESIDE_BASE},
          "violations": sum(f.violations for f in row.own)}
         for name, group in _groups(found).items() for row in _rows(group)
     ]  # fmt: skip
