@@ -25,7 +25,6 @@ from tenure.victims.aftermath.asked import (
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
-from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
@@ -47,65 +46,39 @@ class CyclesAhead:
         self.searches = searches
         self.ahead = searches.ahead
         self.asked = asked
+        self._causes: Collection[Cause] = searches.causes.keys()
 
     def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
-        """Play them for the plan's victims, for those of earlier plans that still wait, for which it may have made a
-        difference, for who grows, for contenders whose sets were ``given_up``, and for some that others may move for;
-        where something follows without a notice, for others that wait as well.
+        """Play them for all that wait, as each cycle does.
+
+        Where many wait, only for the plan's victims, for those of earlier plans that still wait, for which it may have
+        made a difference, for who grows, for contenders whose sets were ``given_up``, and for some that others may move
+        for.
         """
         victims, growing = self._victims(), self.asked.growing()
         ask_later = any(will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
         may_follow = self.asked.may_be_helped(victims, self.asked.enabled(""), self.state.memory.shares())
         if not (ask_later or growing or any(may_follow)):
             return NextCycles({}, {})
-        causes: Collection[Cause] = self.searches.causes.keys()
-        asked_for = dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], causes)
-        said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
-        found = self._played(victims, asked_for, said)
-        others = () if self.session.noticed else self._others(asked_for, nothing=not found.follow_ups)
-        return self._played(victims, dict.fromkeys(others, causes) | asked_for, said) if others else found
-
-    def _others(self, but: Collection[WorkloadState], *, nothing: bool) -> Collection[WorkloadState]:
-        """Give those that wait, but some, that the next cycle helps: what it takes may leave victims other sets.
-
-        Where few wait; where ``nothing`` follows so far, if something was evicted after these causes were asked.
-        """
-        evicting = {s.cause for s in self.state.plan.steps if s.action == "evict"}
-        if len(self.session.waiting.all()) > MOST_HELPED or (nothing and evicting <= {"consolidate", "reclaim"}):
-            return ()
-        found, in_vain, budget = list[WorkloadState](), set[object](), SearchBudget(MOST_HELPED)
-        enabled = self.asked.enabled("")
-        causes: dict[Cause, MakeRules] = {c: make for c, make in enabled.items() if c in ("reclaim", "preempt")}
-        with self.ahead.look():
-            self.ahead.come_true(in_turn(self.session)[0], sorted(self.session.nominated, key=by_name))
-            shares = self.state.fairness.now()
-            waiting = [w for w in self.state.in_order(shares) if w not in but]
-            for asked in self.asked.may_be_helped(waiting, causes, shares):
-                kind = alike(self.session, asked.workload), asked.cause
-                if kind in in_vain or not budget.spend():
-                    continue
-                if self.searches.best_set(asked).pieces:
-                    found.append(asked.workload)
-                else:
-                    in_vain.add(kind)
-        return found
+        return self._played(victims, dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], self._causes))
 
     def _played(
         self,
         victims: Collection[WorkloadState],
         asked_for: dict[WorkloadState, Collection[Cause]],
-        said: Collection[WorkloadState],
     ) -> NextCycles:
-        """Play them, for some by moves alone; what is done for some is ``said``, which are asked in brief if many."""
-        session, found, in_brief = self.session, NextCycles({}, {}), said if len(said) > MOST_HELPED else ()
-        self.budget = SearchBudget(MOST_HELPED * len(self.searches.causes))
+        """Play them, and say what is done for victims, which are asked in brief if they are many."""
+        session, found = self.session, NextCycles({}, {})
+        said = {w for w in asked_for if w in victims or w.last_evicted_at is not None}
+        in_brief = said if len(said) > MOST_HELPED else ()
+        self.budget = SearchBudget(MOST_HELPED * len(self._causes))
         with self.ahead.look():
             promised, turns, goes_on = frozenset(session.nominated), in_turn(session), False
             while goes_on or turns:  # one follow-up may let another follow
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round(self._moved_for() | self._entitled(victims) | asked_for, in_brief):
+                for asked, best in self._round(self._turns(victims, asked_for), in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
@@ -122,6 +95,14 @@ class CyclesAhead:
         victims = [w for key in sorted(evicting) if (w := workloads.get(key)) is not None and w.leaf >= 0]
         before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
         return [*victims, *islice(before, MOST_LOOKED_AT)]
+
+    def _turns(
+        self, victims: Collection[WorkloadState], asked_for: dict[WorkloadState, Collection[Cause]]
+    ) -> dict[WorkloadState, Collection[Cause]]:
+        """Give those who have a turn in a cycle, and by which causes: all that wait, or some where they are many."""
+        if len(everyone := self.session.waiting.all()) <= MOST_LOOKED_AT:
+            return dict.fromkeys(everyone, self._causes)
+        return self._moved_for() | self._entitled(victims) | asked_for
 
     def _moved_for(self) -> dict[WorkloadState, Collection[Cause]]:
         """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
