@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tenure.actions import notices
 from tenure.actions.allocate import allocate
@@ -42,6 +42,12 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
 """Every action by the name it has in the settings."""
 
 
+FOR_CONTENDERS = ("consolidate", "reclaim", "preempt", "requeue", "reschedule")
+"""Actions that evict or move for those who wait."""
+
+MOST_AGAIN = 3
+"""How often these are asked once more in a cycle in which all that they decided was given up."""
+
 LARGE = 1_000
 """Workloads from which on it pays to hold the garbage collector while a cycle decides."""
 
@@ -74,6 +80,7 @@ class Scheduler:
         enabled = [name for name in settings.actions if name in ACTIONS and mode_of(settings, name) != "off"]
         self.actions = [ACTIONS[name] for name in enabled]
         self.modes = [mode_of(settings, name) for name in enabled]
+        self.again = [ACTIONS[n] for n in enabled if n in FOR_CONTENDERS and mode_of(settings, n) == "enforce"]
         self.shadow = Shadow(set() if recorded is None else recorded)
         self.context = Context(session, Placer(session), Fairness(session), self.endings, Plan(session.now))
         self.context.about = about
@@ -109,8 +116,7 @@ class Scheduler:
                 self.shadow.run(context, run)
             else:
                 run(context)
-        reprieve(context, requeued)
-        settle_what_follows(context, requeued)
+        self._settle(requeued)
         if self.shadow.known:
             self.shadow.forget(context)
         if session.outcomes:
@@ -128,6 +134,19 @@ class Scheduler:
         session.waiting.compact()
         self.cycles += 1
         return plan
+
+    def _settle(self, requeued: Collection[str]) -> None:
+        """Take back what is not needed or in vain; where that is all, ask again without those for whom it was.
+
+        Not what was told of before of those who are ``requeued`` (namespace/name).
+        """
+        for left in range(MOST_AGAIN, -1, -1):
+            reprieve(self.context, requeued)
+            if not settle_what_follows(self.context, requeued, last=not left):
+                break
+            for run in self.again:
+                run(self.context)
+            self.context.plan.warnings = list(dict.fromkeys(self.context.plan.warnings))
 
     def pass_time(self, now: int) -> None:
         """Let time pass until ``now``. To be told before anything ends at that instant: it was held until then."""

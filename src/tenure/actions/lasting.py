@@ -27,34 +27,37 @@ MOST_JUDGED: Final = 32
 """How often a set of one plan is judged once more."""
 
 
-def settle_what_follows(context: Context, settled: Collection[str]) -> None:
+def settle_what_follows(context: Context, settled: Collection[str], *, last: bool) -> bool:
     """Give up sets whose contenders would lose their places, and say in the plan what follows from it.
 
-    What was told of it before and has ``settled`` goes. Of a plan that evicts nothing, nothing follows: what goes on
+    True if all were given up: others are to be asked about once more then, if this was not the ``last`` time. What was
+    told of it before and has ``settled`` goes. Of a plan that evicts nothing, nothing follows: what goes on
     under notice was told of when that began. In the story of one workload nothing is said, and what follows
     is looked at only where sets concern it: that takes a third of the time of a large cluster's cycle.
     """
     state, aftermath = context.evictions, context.aftermath
     if state is None or aftermath is None or state.plan is not context.plan:
-        return
+        return False
     sets, budget = sets_of(context, settled), SearchBudget(MOST_JUDGED)
     contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
         refused = ((c, judged(context, sets, c)) for c in reversed(sets) if budget.spend())
-        if not any(r is not None and _give_up_with(context, state, sets, c, r) for c, r in refused):
+        if not any(r is not None and _give_up_with(context, state, sets, c, r, last=last) for c, r in refused):
             break
     while any(s.action in EVICTING for s in context.plan.steps) and (
-        context.about is None or (not _alone(context) and _concern(sets, context.about))
+        context.about is None or _alone(context) or _concern(sets, context.about)
     ):
         follows = aftermath.of_plan([c for c in contenders if c not in sets])
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals]
-        if not _alone(context) and any(_give_up_with(context, state, sets, c, r) for c, r in lost):
+        kept = last and _alone(context)
+        if not kept and any(_give_up_with(context, state, sets, c, r, last=last) for c, r in lost):
             continue
         context.plan.follow_ups = [
             NextEviction(f.of.key, f.cause, tuple((t.workload.key, t.name) for t in f.evict), f.cost / MICRO)
             for f in (follows.follow_ups if context.about is None else ())
         ]
         break
+    return not last and bool(contenders) and not sets
 
 
 def _alone(context: Context) -> bool:
@@ -71,16 +74,20 @@ def _concern(sets: Sets, about: str) -> bool:
 
 
 def _give_up_with(
-    context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal
+    context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal, *, last: bool
 ) -> bool:
     """Give up a set by itself, else with another one: once the first is gone, its contender might get that room.
 
-    Not where nothing else would go: the next cycle would decide the same.
+    Nothing goes for its contender in this cycle then. The ``last`` time not both where nothing else would go: the next
+    cycle would decide the same.
     """
     nodes = {t.leaving for t in sets[contender][1]}
     there = [c for c in reversed(sets) if c is not contender and any(t.nominated in nodes for t in c.tasks)]
-    together = [[contender], *([contender, other] for other in there if len(sets) > 2)]  # noqa: PLR2004  both, and more
-    return any(_give_up(context, state, sets, given_up, refusal) for given_up in together)
+    together = [[contender], *([contender, other] for other in there if len(sets) > 2 or not last)]  # noqa: PLR2004
+    if not any(_give_up(context, state, sets, given_up, refusal) for given_up in together):
+        return False
+    state.evicted.add(contender.key)
+    return True
 
 
 def _give_up(
