@@ -129,6 +129,7 @@ BROKEN_ONCE = {
     859753: "half of a core was believed to be bound before the notice for the other half ended, and to grow",
     871628: "what had lost something in a cycle was believed to contend in it, and had its turn before another victim",
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
+    862097: "a victim was given back, and what waited to grow took its contender, having no room left over",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
 }
 """Clusters on which a plan broke it, and what was wrong."""

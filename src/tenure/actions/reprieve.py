@@ -22,7 +22,7 @@ from tenure.engine.plan import EVICTING
 from tenure.engine.serving.allocation import promise, serve
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.notices import recall
-from tenure.engine.state.workloads import TaskState, WorkloadState
+from tenure.engine.state.workloads import GROW, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.dry_run.outcome import is_back, to_the_end
 from tenure.victims.recording.record import place_step
@@ -150,9 +150,12 @@ class Reprieve:
     def _last(self, staying: Sequence[TaskState], promised: Sequence[TaskState]) -> bool:
         """Whether then no contender would lose its place by what follows, which was judged with those ``staying`` gone.
 
-        That may be so of sets that leave the room which is used now, where some workload grows: it would have got it.
+        That may be so of sets that leave the room which is used now, where some workload grows: it would have got it,
+        or takes it with what it grows for elsewhere.
         """
-        if self.context.aftermath is None or not self.context.aftermath.asked.growing():
+        aftermath, waiting = self.context.aftermath, (w.step for w in self.session.waiting.all())
+        grows = any(step is not None and step.kind == GROW for step in waiting)
+        if aftermath is None or not (grows or aftermath.asked.growing()):
             return True
         nodes = {t.node for t in staying} | {t.nominated for t in promised}
         sets = sets_of(self.context, self.settled, frozenset(staying))
