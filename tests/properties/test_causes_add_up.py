@@ -130,6 +130,7 @@ BROKEN_ONCE = {
     871628: "what had lost something in a cycle was believed to contend in it, and had its turn before another victim",
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
     862097: "a victim was given back, and what waited to grow took its contender, having no room left over",
+    865462: "requeue was believed to help first who comes first, and goes from candidate to candidate",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
 }
 """Clusters on which a plan broke it, and what was wrong."""

@@ -25,6 +25,8 @@ from tenure.victims.aftermath.asked import (
 from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
+from tenure.victims.passes.preemption_pass import MakeRules
+from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
@@ -129,6 +131,7 @@ class CyclesAhead:
             in_vain = set[object]()
             gone = {t.workload for t in self.ahead.decided.evicted}  # they contend in the next cycle
             turns = [w for w in self.state.in_order(fairness.now()) if w not in gone and cause in waiting.get(w, ())]
+            turns = self._by_candidate(turns, make) if cause == "requeue" and len(turns) > 1 else turns
             for workload in turns:
                 for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
                     if alike(self.session, workload) in in_vain or not self.budget.spend():
@@ -147,3 +150,13 @@ class CyclesAhead:
                         yield one, now
                     if self.ahead.decide(now, workload) and workload.step is not None:
                         turns.append(workload)
+
+    def _by_candidate(self, turns: list[WorkloadState], make: MakeRules) -> list[WorkloadState]:
+        """Put those who wait into the order in which requeue comes to them, candidate by candidate."""
+        found, order = dict[WorkloadState, set[Piece]](), None
+        for asked in self.asked.may_be_helped(turns, {"requeue": make}, self.state.fairness.now()):
+            if pieces := self.searches.best_set(asked).pieces:
+                found[asked.workload], order = set(pieces), asked.rules.in_turn
+        tried = [] if order is None else list(order(dict.fromkeys(chain.from_iterable(found.values()))))
+        place = {w: next((n for n, s in enumerate(tried) if own.issubset(s)), len(tried)) for w, own in found.items()}
+        return sorted(turns, key=lambda w: place.get(w, len(tried)))
