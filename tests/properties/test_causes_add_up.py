@@ -131,6 +131,8 @@ BROKEN_ONCE = {
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
     862097: "a victim was given back, and what waited to grow took its contender, having no room left over",
     865462: "requeue was believed to help first who comes first, and goes from candidate to candidate",
+    851055: "a set could not be given up as its victim goes with a core that goes for another, and was kept",
+    105677: "the same, as what would run on kept a queue over its maximum",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
 }
 """Clusters on which a plan broke it, and what was wrong."""
@@ -157,6 +159,7 @@ BROKEN_WITH_NOTICES = {
     721093: "a move of one task of several was withdrawn, as only the last or all of them were thought to go",
     403053: "the core of a workload was evicted while a task of it was under notice to move",
     401521: "what is under notice was held against a queue within its guaranteed, in this reading",
+    726377: "a set could not be given up as its victim holds what another was promised, and was kept",
     726909: "one that waits was asked about by preempt, where only moves for it are looked at, and victims got nothing",
 }
 """The same where all evictions are announced."""

@@ -18,6 +18,7 @@ from tenure.engine.plan import EVICTING, NextEviction
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState, WorkloadState
+from tenure.victims.aftermath.aftermath import Aftermath
 from tenure.victims.dry_run.outcome import NO_ROOM, is_back
 from tenure.victims.recording.explanations import shielded
 from tenure.victims.recording.state import EvictionState
@@ -25,6 +26,9 @@ from tenure.victims.search.trials import SearchBudget
 
 MOST_JUDGED: Final = 32
 """How often a set of one plan is judged once more."""
+
+MOST_TOGETHER: Final = 4
+"""Other sets with each of which one is given up together where it cannot be by itself."""
 
 
 def settle_what_follows(context: Context, settled: Collection[str], *, last: bool) -> bool:
@@ -57,7 +61,10 @@ def settle_what_follows(context: Context, settled: Collection[str], *, last: boo
             for f in (follows.follow_ups if context.about is None else ())
         ]
         break
-    return not last and bool(contenders) and not sets
+    again = not last and bool(contenders) and not sets
+    if again:
+        context.aftermath = state.aftermath = Aftermath(state, context.causes())  # which has given up nothing yet
+    return again
 
 
 def _alone(context: Context) -> bool:
@@ -76,14 +83,15 @@ def _concern(sets: Sets, about: str) -> bool:
 def _give_up_with(
     context: Context, state: EvictionState, sets: Sets, contender: WorkloadState, refusal: Refusal, *, last: bool
 ) -> bool:
-    """Give up a set by itself, else with another one: once the first is gone, its contender might get that room.
+    """Give up a set by itself, else with another one: that might get the room, or needs what would run on to go.
 
     Nothing goes for its contender in this cycle then. The ``last`` time not both where nothing else would go: the next
     cycle would decide the same.
     """
     nodes = {t.leaving for t in sets[contender][1]}
-    there = [c for c in reversed(sets) if c is not contender and any(t.nominated in nodes for t in c.tasks)]
-    together = [[contender], *([contender, other] for other in there if len(sets) > 2 or not last)]  # noqa: PLR2004
+    others = [c for c in reversed(sets) if c is not contender and (len(sets) > 2 or not last)]  # noqa: PLR2004
+    others.sort(key=lambda c: all(t.nominated not in nodes for t in c.tasks))
+    together = [[contender], *([contender, other] for other in others[:MOST_TOGETHER])]
     if not any(_give_up(context, state, sets, given_up, refusal) for given_up in together):
         return False
     state.evicted.add(contender.key)
