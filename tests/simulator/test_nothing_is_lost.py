@@ -116,6 +116,13 @@ def test_the_checker_finds_nothing_in_random_simulations(first, kind):
     assert not broken
 
 
+def test_a_gang_that_was_told_for_two_contenders_does_not_run_by_half():
+    """What one of them needs no more stays, so that the other one's set is looked for anew."""
+    state, trace = busy(301)
+    log = Simulation(SimulationSetup(state), trace).run().log
+    assert check(log, state.nodes, queues=state.queues, settings=state.settings).total == 0
+
+
 def test_the_simulations_above_evict_by_several_causes():
     missing = {"reclaim", "preempt", "consolidate", "quota"}
     for state, trace in (kind(seed) for seed in range(40) for kind in (busy, with_quotas)):

@@ -208,7 +208,10 @@ class _Settling:
     def _lift_for_good(
         self, changed: list[NoticeGroup], kept: list[NoticeGroup], paying: dict[NoticeGroup, list[TaskState]]
     ) -> None:
-        """Undo what changes; a group whose promises do not survive that changes as well, and joins ``changed``."""
+        """Undo what changes; a group whose promises do not survive that changes as well, and joins ``changed``.
+
+        So does one whose victim would run on with a part of its core, the rest of which was told for another.
+        """
         session, state = self.session, self.state
         for group in changed:  # which grows
             contender = group.contender
@@ -219,7 +222,11 @@ class _Settling:
             else:
                 lost = lift(session, state.placer, [group], for_good=True)
             state.plan.give_up([(t.workload.key, t.index) for t in (*nominations, *lost)])
-            for other in [g for g in kept if any(t.workload is g.contender or t in g.notices for t in lost)]:
+            stays = {t.workload for t in group.notices if t not in paying[group]}
+            halved = {w for w in stays if not w.root.satisfied(nominated=False)}
+            again = (g for g in kept if any(t.workload is g.contender or t in g.notices for t in lost)
+                     or not halved.isdisjoint(g.by_workload()))  # fmt: skip
+            for other in list(again):
                 kept.remove(other)
                 changed.append(other)
                 paying[other] = [] if other.cause == "reschedule" else other.tasks
