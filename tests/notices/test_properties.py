@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.effort import tries
+from tests.properties.adding_up import announced, played
 from tests.properties.contention import GPU, MINUTE, contended
 
 from tenure.cli.terminal.outputs import write_cluster
@@ -129,6 +131,19 @@ def test_an_announced_eviction_comes_in_time_and_for_somebody_who_then_runs(seed
             if step.action == "evict" and step.beneficiary is not None and number < 30:
                 beaten = any(key == step.beneficiary for later in plans[number + 1 :] for key, _ in later.expired)
                 assert beaten or bound.get(step.beneficiary, -1) >= number
+
+
+@pytest.mark.parametrize("seed", [6, 102])
+def test_what_stands_is_not_told_again(seed):
+    """Where a notice is withdrawn and given again as it was in one cycle, nothing is to be written."""
+    standing = {}
+    for step in played(announced(seed), 6).steps:
+        if step.action == "notice":
+            told = step.cause, step.beneficiary, step.deadline
+            assert standing.get((step.workload, step.task)) != told
+            standing[step.workload, step.task] = told
+        elif step.action in ("withdraw", "evict"):
+            standing.pop((step.workload, step.task), None)
 
 
 @given(seeds)

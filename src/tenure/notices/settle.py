@@ -335,8 +335,16 @@ def _place(task: TaskState) -> int:
 
 
 def close(session: Session, state: EvictionState | None) -> None:
-    """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing."""
+    """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing.
+
+    A notice that was withdrawn and given again as it was is no step of the plan.
+    """
     workloads = sorted({t.workload for t in session.noticed}, key=lambda w: w.key)
+    lapsed = state.lapsed.items() if state is not None else ()
+    known = {("notice", t.workload.key, t.index) for t, notice in lapsed if t.notice == notice}
+    if state is not None and known:
+        steps = state.plan.steps
+        steps[:] = [s for s in steps if (s.action, s.workload, s.task_index) not in known]
     gone = {s.workload for s in state.plan.steps if s.action == "evict"} if state is not None else set()
     for workload in workloads:
         before = state.before.get(workload) if state is not None else None
