@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import dedent
 
-from tests.actions.helpers import MINUTE, cluster, play, queue, runs, steps, waits
+import pytest
+from tests.actions.helpers import MINUTE, NOW, cluster, play, queue, runs, steps, waits
 
 from tenure.clusters.embedded import EmbeddedCluster
 from tenure.cycle import Scheduler
 from tenure.engine.snapshot import session_of
 from tenure.model.file.load import load_cluster
-from tenure.model.workload import Checkpoint, Phase
+from tenure.model.workload import Checkpoint, Nomination, Notice, Phase
 
 SECOND = 1_000_000
 BEATEN = dedent("""
@@ -100,3 +101,25 @@ def test_who_goes_at_the_end_of_a_notice_asks_for_its_share_all_along():
     found = play(state, cycles=6)
     assert steps(found) == [("low", "low-0")]
     assert steps(found, "bind") == [("high", "high-0")]
+
+
+@pytest.mark.parametrize(
+    ("priority", "minutes", "expected"),
+    [
+        (10, 0, [("evict", "preempt", "default/next")]),
+        (10, 1, [("notice", "preempt", "default/next")]),
+        (0, 0, [("withdraw", "preempt", "default/high")]),
+    ],
+    ids=["at its end", "before", "not where that may take nothing"],
+)
+def test_what_was_told_for_one_that_needs_it_no_more_goes_for_another_that_was_promised_its_room(
+    priority, minutes, expected
+):
+    notice = Notice(deadline=NOW + minutes * MINUTE, cause="preempt", beneficiary="default/high", at=NOW - MINUTE)
+    told, promised = runs("low", "a", ["n0"], gpus=4), waits("next", "a", gpus=4, priority=priority)
+    told = replace(told, tasks=(replace(told.tasks[0], notice=notice, devices=(0, 1, 2, 3)),))
+    room = Nomination(node="n0", devices=(0, 1, 2, 3), at=NOW - MINUTE)
+    promised = replace(promised, tasks=(replace(promised.tasks[0], nominated=room),))
+    running = [told, runs("high", "a", ["n1"], gpus=4, priority=50)]
+    found = play(cluster([queue("a")], [*running, promised], nodes=2, eviction_notice=2 * MINUTE), cycles=1)
+    assert [(s.action, s.cause, s.beneficiary) for s in found.steps if s.workload == "default/low"] == expected

@@ -9,6 +9,7 @@ contender's nominations hold, and so do those of others to which what it leaves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tenure.engine.plan import PlanStep
 from tenure.engine.refusal import Refusal
@@ -20,6 +21,7 @@ from tenure.engine.state.notices import announce, expire, over, stand
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.modes import enabled_for, mode_of
+from tenure.model.settings import Cause
 from tenure.model.values.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
@@ -99,7 +101,9 @@ class _Settling:
         with self.state.plugins.budgets.ledger.tentatively():
             found = {g: self._moving(g) for g in moves}
             found |= {g: g.tasks for g in others if self._pays_alone(g)}
-            found |= {g: g.tasks for g in others if g not in found and self._hold_promises(g)}
+            for group in [g for g in others if g not in found and self._hold_promises(g)]:
+                groups += (heirs := self._handed_over(group))
+                found |= {g: g.tasks for g in (group, *heirs) if g.held}
             return found | self._together([g for g in others if g not in found])
 
     def _pays_alone(self, group: NoticeGroup) -> bool:
@@ -145,6 +149,21 @@ class _Settling:
             may_go = all(self._movable(victim, tasks, group) for victim, tasks in victims.items())
             may_go = may_go and not self._is_beaten(group)
         return may_go and any(t.workload not in victims for t in lost)
+
+    def _handed_over(self, group: NoticeGroup) -> list[NoticeGroup]:
+        """Let what its contender needs no more go for one that was promised its room, where that pays for it."""
+        needed, found, promised = set(self._together([group])[group]), list[NoticeGroup](), self.session.nominated
+        for victim, tasks in group.by_workload().items():
+            places = set(map(_place, tasks))
+            heirs = {t.workload for t in promised if t.nominated in places and needed.isdisjoint(tasks)}
+            for heir in sorted(heirs - {group.contender, victim}, key=lambda w: w.key):
+                cause: Cause = "preempt" if heir.leaf == victim.leaf else "reclaim"
+                notices = {t: replace(group.notices[t], cause=cause, beneficiary=heir.key) for t in tasks}
+                if self._pays_alone(other := NoticeGroup(cause, heir, heir.key, notices, held=True)):
+                    found.append(other)
+                    group.notices = {t: notice for t, notice in group.notices.items() if t not in notices}
+                    break
+        return found
 
     def _is_beaten(self, group: NoticeGroup) -> bool:
         """Whether others come before a contender that still waits, once all that was told for it has gone."""
@@ -283,21 +302,19 @@ class _Settling:
             self._renew(group.contender)
 
     def _wait(self, group: NoticeGroup, tasks: list[TaskState]) -> None:
-        state = self.state
+        state, workload = self.state, tasks[0].workload
         lost = {t: self.price[t][1] for t in tasks}
         state.plugins.budgets.charge(state.session, group.cause, group.contender, lost, tasks)
-        state.evicted.add(tasks[0].workload.key)
+        if tasks[0].notice != group.notices[tasks[0]]:
+            text = self._reason(group, workload, tasks, "it was promised the room that another needs no more")
+            for task in tasks:
+                state.session.journal.set(task, "notice", group.notices[task])
+                state.plan.steps.append(self._evicted(group, task, text)._replace(action="notice"))
+        state.evicted.add(workload.key)
         state.wake_at(group.notices[tasks[0]].deadline)
 
     def _evict(self, group: NoticeGroup, workload: WorkloadState, tasks: list[TaskState], why: str) -> None:
-        session, state = self.session, self.state
-        cost = sum(self.price[t][0] for t in tasks) / MICRO
-        whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
-
-        def reason(cost: float) -> str:
-            return f"{workload.key} gives way{whose} ({group.cause}): {why}; the eviction costs {weighted_hours(cost)}"
-
-        text = state.reason(reason, cost)
+        session, state, text = self.session, self.state, self._reason(group, workload, tasks, why)
         for task in tasks:
             expire(session, task)
             state.plan.steps.append(self._evicted(group, task, text))
@@ -310,6 +327,14 @@ class _Settling:
         workload.last_evicted_at = session.now
         if group.cause == "requeue" and group.beneficiary is not None:
             self.requeued[workload.key] = group.beneficiary
+
+    def _reason(self, group: NoticeGroup, workload: WorkloadState, tasks: list[TaskState], why: str) -> str:
+        whose = f" to {group.beneficiary}" if group.beneficiary is not None else ""
+
+        def reason(cost: float) -> str:
+            return f"{workload.key} gives way{whose} ({group.cause}): {why}; the eviction costs {weighted_hours(cost)}"
+
+        return self.state.reason(reason, sum(self.price[t][0] for t in tasks) / MICRO)
 
     def _evicted(self, group: NoticeGroup, task: TaskState, reason: str) -> PlanStep:
         session, names, notice = self.session, self.session.nodes.names, group.notices[task]
