@@ -11,7 +11,7 @@ from tests.properties.adding_up import GPU, drawn
 
 from tenure.engine.serving import packing
 from tenure.engine.serving.packing import may_pack
-from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.snapshot import session_of
 from tenure.playthrough import play
 from tenure.victims.dry_run.joint_placement import JointPlacement
@@ -73,7 +73,7 @@ def test_it_says_what_all_ways_say_and_more_than_the_volume():
             fits = fit(*free_room(state, {t.name for t, _ in tasks}), tasks)
             assert may_pack(session.nodes, evicted, withdrawn, step.tasks) == fits
             refused += not fits
-            by_volume += volume_shortage(session.nodes, [*evicted, *withdrawn], step.tasks) is not None
+            by_volume += VolumeBound(session.nodes).shortage([*evicted, *withdrawn], step.tasks) is not None
     assert refused > by_volume > 0, (refused, by_volume)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties.adding_up import GPU, drawn
 
-from tenure.engine.serving.volume_bound import VolumeShortage, volume_shortage
+from tenure.engine.serving.volume_bound import VolumeBound, VolumeShortage
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
@@ -63,7 +63,7 @@ def test_it_refuses_nothing_that_fits_and_most_that_does_not():
         for _ in range(10):
             moved, step = rng.sample(running, rng.randint(1, 3)), rng.choice(waiting).step
             specs = [t.model.spec for t in (*moved, *step.tasks)]
-            may = volume_shortage(session.nodes, moved, step.tasks) is None
+            may = VolumeBound(session.nodes).shortage(moved, step.tasks) is None
             fits = fit(free_devices(state, {t.name for t in moved}), specs)
             assert may or not fits
             asked += not fits
@@ -111,10 +111,10 @@ def test_more_that_moves_never_makes_it_worse_and_what_packs_is_never_refused(da
     session = cluster_of(nodes, running, asks)
     tasks = [session.workloads[f"default/r{n}"].tasks[0] for n in range(len(running))]
     wanted = session.workloads["default/p"].tasks
-    everything = volume_shortage(session.nodes, tasks, wanted) is None
+    everything = VolumeBound(session.nodes).shortage(tasks, wanted) is None
     for size in range(len(tasks) + 1):
         for chosen in combinations(range(len(tasks)), size):
-            may = volume_shortage(session.nodes, [tasks[n] for n in chosen], wanted) is None
+            may = VolumeBound(session.nodes).shortage([tasks[n] for n in chosen], wanted) is None
             left = list(room)
             for n in chosen:
                 left[running[n][0]] += running[n][1]
@@ -127,10 +127,10 @@ def test_a_node_counts_for_as_many_as_it_holds():
     session = cluster_of([4, 4, 2], [(0, 1), (1, 1), (2, 2)], [2, 2, 2])
     tasks = [session.workloads[f"default/r{n}"].tasks[0] for n in range(3)]
     wanted = session.workloads["default/p"].tasks
-    assert volume_shortage(session.nodes, tasks[:2], wanted[:2]) is None
-    assert volume_shortage(session.nodes, (), wanted) == VolumeShortage("cpu", 2000, 2, 3)
-    assert volume_shortage(session.nodes, tasks, wanted) is None  # the two small ones land together
-    assert volume_shortage(session.nodes, tasks[2:], (*wanted, *wanted)) == VolumeShortage("cpu", 2000, 3, 7)
+    assert VolumeBound(session.nodes).shortage(tasks[:2], wanted[:2]) is None
+    assert VolumeBound(session.nodes).shortage((), wanted) == VolumeShortage("cpu", 2000, 2, 3)
+    assert VolumeBound(session.nodes).shortage(tasks, wanted) is None  # the two small ones land together
+    assert VolumeBound(session.nodes).shortage(tasks[2:], (*wanted, *wanted)) == VolumeShortage("cpu", 2000, 3, 7)
 
 
 def test_of_parts_that_stand_on_unknown_devices_nothing_is_said():
@@ -141,5 +141,5 @@ def test_of_parts_that_stand_on_unknown_devices_nothing_is_said():
     nodes = (Node(name="n0", allocatable={GPU: 1}),)
     session = session_of(Cluster(now=0, nodes=nodes, queues=(Queue(name="q"),), workloads=(runs, waits)))
     wanted = session.workloads["default/p"].tasks
-    assert volume_shortage(session.nodes, (), wanted) is None
-    assert volume_shortage(session.nodes, session.workloads["default/r"].tasks, wanted) is None
+    assert VolumeBound(session.nodes).shortage((), wanted) is None
+    assert VolumeBound(session.nodes).shortage(session.workloads["default/r"].tasks, wanted) is None

@@ -18,7 +18,7 @@ from tenure.engine.serving.imagined_room import ImaginedRoom
 from tenure.engine.serving.order import QueueShares
 from tenure.engine.serving.placement import Placer
 from tenure.engine.serving.scenario_backfill import ScenarioBackfill
-from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 
@@ -70,7 +70,7 @@ class ReservedStart(NamedTuple):
         remaining = [
             t for w in session.workloads.values() if w not in gone for t in w.tasks if t.node >= 0 and t.active
         ]
-        return volume_shortage(then.nodes, remaining, [*self.tasks, *step.tasks]) is None
+        return VolumeBound(then.nodes).shortage(remaining, [*self.tasks, *step.tasks]) is None
 
 
 def reserved_start(

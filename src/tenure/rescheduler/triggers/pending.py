@@ -8,7 +8,7 @@ from functools import partial
 
 from tenure.engine.plan import Reason
 from tenure.engine.serving.allocation import held_back
-from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.state.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import SECOND, TriggerExecution
 from tenure.rescheduler.fewest_spared import Planned, spared_last
@@ -145,7 +145,7 @@ def _too_little_in_all(
 ) -> MoveAnswer | None:
     """Say that no arrangement of what may be moved leaves the room, where the volume of nodes and devices shows it."""
     wanted = [t for w in contenders if w.step is not None for t in w.step.tasks]
-    short = volume_shortage(action.session.nodes, movable, wanted)
+    short = VolumeBound(action.session.nodes).shortage(movable, wanted)
     if short is None:
         return None
     reason = ""

@@ -8,7 +8,7 @@ from math import inf
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.serving.reserved_start import RESERVED
-from tenure.engine.serving.volume_bound import volume_shortage
+from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import sorted_pieces
@@ -90,6 +90,7 @@ class SetTrials:
         self._without_effect = 0
         self._verdicts: dict[frozenset[Piece], AcceptedSet | Refusal] = {}
         self.alike = AlikePieces(rules.session)
+        self._bound = VolumeBound(rules.session.nodes)
         self._in_vain: dict[Hashable, Refusal] = {}
 
     def play(self, pieces: list[Piece], *, enough: Enough | None = None, brief: bool = False) -> AcceptedSet | Refusal:
@@ -150,8 +151,7 @@ class SetTrials:
         """Whether there may be room for pieces that move as well; where there is none, none is for some of them."""
         if self.rules.cause != "consolidate":
             return True
-        moved = list(dict.fromkeys(t for p in pieces for t in p.tasks))
-        return volume_shortage(self.rules.session.nodes, moved, self.need.fixed) is None
+        return not self._bound.shortage([*dict.fromkeys(t for p in pieces for t in p.tasks)], self.need.fixed)
 
     def gives_up(self, most: float = inf) -> bool:
         """Whether as many sets were tried in vain as may be, or ``most`` of any kind."""
