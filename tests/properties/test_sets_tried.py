@@ -14,7 +14,7 @@ from tenure.victims.search.exact import PieceSubsets
     [
         pytest.param(drawn(13485), 2, 1500, 6000, id="no minimum runtime holds against moves"),
         pytest.param(drawn(501689), 1, 500, 2000, id="whatever moves would put off a reserved start"),
-        pytest.param(priced(300173), 2, 8000, 160_000, id="what pays in the one queue there is was tried before"),
+        pytest.param(priced(300173), 1, 2800, 160_000, id="what pays in the one queue there is was tried before"),
     ],
 )
 def test_few_sets_are_tried(cluster, cycles, most_played, most_looked_at, monkeypatch):
