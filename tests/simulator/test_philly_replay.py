@@ -21,8 +21,9 @@ LARGEST = 11
 
 
 def test_a_week_replays_with_whole_gangs_and_no_violations():
-    trace = slice_trace(read_trace(real_trace(PHILLY)), 63 * DAY, 70 * DAY)
-    sizes = Counter(job.workload.queue for job in read_trace(real_trace(PHILLY)).jobs)
+    whole = read_trace(real_trace(PHILLY))
+    trace = slice_trace(whole, 63 * DAY, 70 * DAY)
+    sizes = Counter(job.workload.queue for job in whole.jobs)
     names = [name for name, _ in sizes.most_common(LARGEST)]
     parents = [Queue(name=f"part-{n}") for n in range(3)]
     leaves = [Queue(name=name, parent=parents[n % 3].name) for n, name in enumerate(names)]
