@@ -16,7 +16,7 @@ TOGETHER = (
     "tests/cli/test_plain_install.py", "tests/cli/test_bulky.py", "tests/cli/test_exit_codes.py",
     "tests/cli/test_hostile.py",
     "tests/cli/test_terminal.py", "tests/docs/test_glossary.py", "tests/docs/test_site.py", "tests/docs/test_words.py",
-    "tests/requeue/test_experiment.py", "tests/web/",
+    "tests/requeue/test_experiment.py", "tests/simulator/test_min_runtime_experiment.py", "tests/web/",
 )  # fmt: skip
 """Files elsewhere whose tests share what takes the processor long to make: it is made once, by one worker."""
 
