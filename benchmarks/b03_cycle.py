@@ -11,7 +11,7 @@ import random
 from dataclasses import replace
 
 from common import measure, peak_memory, print_memory, print_table
-from results import Results
+from results import Results, machine_speed
 from tenure.cycle import Scheduler
 from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
@@ -146,7 +146,7 @@ def run(kind: str, given: argparse.Namespace, results: Results, *, has_reasons: 
     counts = [f"{sum(s.action == a for s in p.steps)} {a}" for p in plans for a in ("bind", "evict", "nominate")]
     goals = GOALS[kind] if given.nodes == WANTED else (None, None)
     extra = (", with reasons" if has_reasons else "") + (f", {given.actions}" if given.actions else "")
-    rows = []
+    rows, speed = [], machine_speed()
     for name, t, goal, told in (
         ("taking the snapshot in", taken, None, ""),
         ("full cycle", full, goals[0], ", ".join(counts[:3])),
@@ -155,7 +155,8 @@ def run(kind: str, given: argparse.Namespace, results: Results, *, has_reasons: 
         allowed = "" if goal is None else f"{goal:g} s"
         rows.append([name, f"{t.wall:.2f} s", f"{t.cpu:.2f} s", allowed, f"{t.cpu / anchor.cpu:,.0f}", told])
         case = f"{kind}, {given.nodes:,} nodes{extra}: {name}"
-        results.add(case, t.cpu, "s", anchor=anchor.cpu, against="a pass over the tasks", at_most=goal, note=told)
+        results.add(case, t.cpu, "s", anchor=anchor.cpu, against="a pass over the tasks", at_most=goal,
+                    machine=speed, note=told)  # fmt: skip
     about = f"{len(pods):,} pods, {given.nodes:,} nodes; one pass over the snapshot takes {anchor.cpu:.3f} s"
     title = f"B3 {kind}{extra}: {about}"
     print_table(title, ["", "wall", "processor", "goal", "anchors", "steps"], rows)
