@@ -337,7 +337,7 @@ def additions(size: int) -> Iterator[BulkyInput]:
     """Files of ``--add``: workloads, and manifests of Pods and Jobs."""
     base = (HEAD + NODE).encode()
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec: {containers: [{name: c, image: i}]}\n"
-    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j%d}\nspec:\n  parallelism: 100000\n"
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j%d}\nspec:\n  parallelism: 160000\n"
     job += "  template: {spec: {containers: [{name: c}]}}\n"
     one = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
     cases = {
