@@ -36,6 +36,9 @@ from tenure.engine.snapshot import session_of
 BATCH = 100
 """States that stand in the cluster at a time."""
 
+TAINTING = "TaintNodesByCondition"
+"""What says of each new node that it is not ready; a node here has its taints and no others."""
+
 WAIT = 120.0
 
 
@@ -80,6 +83,7 @@ class Referee:
 
     def __init__(self, folder):
         self.plane = ControlPlane(folder, Options(controllers=False, nodes=False))
+        self.plane.apiserver.command.append(f"--disable-admission-plugins={TAINTING}")
         self.extender = Extender()
         self.pool = ThreadPoolExecutor(12)
         self.tally = Counter()
@@ -180,9 +184,6 @@ class Referee:
     def add_node(self, node):
         """Create a node, with its taints and no others."""
         self.client.create("/api/v1/nodes", node)
-        name, spec = node["metadata"]["name"], node["spec"]
-        taints = {"spec": {"taints": spec["taints"] or None}}  # admission says that a new node is not ready
-        self.client.patch(f"/api/v1/nodes/{name}", taints)
 
     def _add_claim(self, item):
         """Create a claim and its volume, as they are once the controller of volumes has bound them."""
@@ -241,7 +242,8 @@ class Referee:
     def _decided(self, states):
         """Give by state the nodes that kube-scheduler admits, in the pool that Tenure decides about."""
         asked = {s.waiting["metadata"]["name"]: s for s in states if s.name not in self.refused}
-        self._until(lambda: self._undecided(asked) == [], lambda: f"undecided: {self._undecided(asked)[:5]}")
+        undecided = lambda: f"undecided: {self._undecided(asked)[:5]}"  # noqa: E731
+        self._until(lambda: self._undecided(asked) == [], undecided, 0.3)  # that lists all pods that wait
         self.given_up = {asked[name].name for name in self._failed(asked)}
         self.tally["kube-scheduler gave up with an error"] += len(self.given_up)
         inside = {n["metadata"]["name"] for s in states for n in s.nodes if _is_inside(n)}
@@ -300,18 +302,16 @@ class Referee:
     def clear(self):
         """Let no pod and no node be left."""
         for name in NAMESPACES:
-            listed = msgspec.json.decode(self.client.get(f"/api/v1/namespaces/{name}/pods"))["items"]
-            paths = [f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}" for pod in listed]
-            list(self.pool.map(lambda path: self.client.delete(path, {"gracePeriodSeconds": 0}), paths))
+            self.client.delete(f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
         self.client.delete("/api/v1/nodes")
         self._until(lambda: not self.informers.nodes.nodes and not self.informers.pods.records, "not all is gone")
 
     @staticmethod
-    def _until(holds, what):
+    def _until(holds, what, every=0.05):
         until = time.monotonic() + WAIT
         while not holds():
             assert time.monotonic() < until, what() if callable(what) else what
-            time.sleep(0.05)
+            time.sleep(every)
 
 
 def _is_inside(node):
