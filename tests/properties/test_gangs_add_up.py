@@ -128,6 +128,24 @@ BROKEN_ONCE = {
         free=34,
         actions=("allocate", "reclaim", "preempt", "requeue"),
     ),
+    "tasks of one workload that are alike used up what requeue was believed to try": gangs(
+        """
+            j34 a 0 1 64 218+ 100 saves stays
+            j41 a 0 128 128 701
+            j43 b 0 5 32 563
+            j46 b 0 128 128 558 saves
+            j49 b 50 32 32 168+ saves
+            j50 a 0 16 16 143+ saves
+            j53 c 0 19 32 145 30 stays
+            j56 a 0 4 4 143+ saves
+            j69 a 50 1 1 0+ saves
+            j70 a 50 9 32 0 30 saves
+        """,
+        guaranteed=[69750, 34875, 23250],
+        priorities=[100, 50, 100],
+        free=7,
+        requeue_delay=0,
+    ),
 }
 """States on which a plan broke it, by what was wrong."""
 

@@ -100,7 +100,7 @@ class SetTrials:
         if verdict is None:
             pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
             self.found.tried += 1
-            verdict = self._in_vain.get(self.alike.kind_of(pieces)) if self._in_vain else None
+            verdict = self.in_vain(pieces)
             if verdict is None:
                 verdict = self.dry_runs.play(self.rules, pieces, enough=enough, brief=brief)
                 if isinstance(verdict, Refusal):
@@ -110,6 +110,10 @@ class SetTrials:
                 self.refuse(pieces, verdict)
             self._verdicts[key] = verdict
         return verdict
+
+    def in_vain(self, pieces: Sequence[Piece]) -> Refusal | None:
+        """Give why a set is in vain, where one that is alike was."""
+        return self._in_vain.get(self.alike.kind_of(pieces)) if self._in_vain else None
 
     def _learn(self, pieces: list[Piece], refusal: Refusal) -> Refusal:
         """Learn from a refusal for other sets; gives it as one about the first who had its place back."""
@@ -162,7 +166,7 @@ def first_of(trials: SetTrials, turns: Iterable[list[Piece]], budget: SearchBudg
     """Give the first set that pays, but who does not let go or is not needed; the last are given back first."""
     for pieces in turns:
         kept = pieces
-        while kept and not trials.gives_up() and trials.may_do(kept) and budget.spend():
+        while kept and not (trials.gives_up() or trials.in_vain(kept)) and trials.may_do(kept) and budget.spend():
             verdict = trials.play(kept)
             if isinstance(verdict, AcceptedSet):
                 return needed(trials, kept, budget, reversed(kept))
