@@ -131,6 +131,7 @@ BROKEN_ONCE = {
     874655: "one that was no victim reclaimed, as its leaf held less then, and it was not looked at",
     862097: "a victim was given back, and what waited to grow took its contender, having no room left over",
     865462: "requeue was believed to help first who comes first, and goes from candidate to candidate",
+    862022: "a notice was withdrawn as its contender ran already, and what was promised its room took that from it",
     851055: "a set could not be given up as its victim goes with a core that goes for another, and was kept",
     105677: "the same, as what would run on kept a queue over its maximum",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
@@ -247,6 +248,8 @@ def test_they_add_up_at_real_scale(seed):
 
 BROKEN_AT_REAL_SCALE = {
     (1, 120, 7): "moves were looked for ahead among surplus tasks of one workload alone, for they are the cheapest",
+    (44, 120, 1): "one that waited and was no victim got what a follow-up left over, grew, and was not looked at",
+    (41, 120, 1): "the only set of a plan was kept, though it was known who would take its contender later",
 }
 """Seed, jobs and number of the state, with what was wrong."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from tenure.engine.plan import PlanStep
 from tenure.engine.refusal import Refusal
@@ -26,7 +27,7 @@ from tenure.model.values.readable import weighted_hours
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
 from tenure.shields.delay import delay
-from tenure.shields.policy import disabled
+from tenure.shields.policy import disabled, fence
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
@@ -34,6 +35,9 @@ from tenure.victims.recording.record import Price, prices, write_placed
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.causes import ConsolidateRules
 from tenure.victims.rules.pieces import pieces_of
+
+TAKING: Final[frozenset[Cause]] = frozenset(("reclaim", "preempt"))
+"""Causes that take for a contender what somebody else may have instead."""
 
 
 def settle_notices(
@@ -102,8 +106,9 @@ class _Settling:
             found = {g: self._moving(g) for g in moves}
             found |= {g: g.tasks for g in others if self._pays_alone(g)}
             for group in [g for g in others if g not in found and self._hold_promises(g)]:
-                groups += (heirs := self._handed_over(group))
-                found |= {g: g.tasks for g in (group, *heirs) if g.held}
+                groups += (handed := self._handed_over(group))
+                goes_on = group.held or all(self._as_promised(group, ts) for ts in group.by_workload().values())
+                found |= {g: g.tasks for g in (*handed, *([group] if goes_on else []))}
             return found | self._together([g for g in others if g not in found])
 
     def _pays_alone(self, group: NoticeGroup) -> bool:
@@ -138,7 +143,7 @@ class _Settling:
         What was promised with that place is kept as it is, though the contender itself might need less by now; but not
         where something would go of which nothing is promised, or where others would get the contender's room.
         """
-        contender, enabled = group.contender, enabled_for(self.session.settings, "") & {"reclaim", "preempt"}
+        contender, enabled = group.contender, enabled_for(self.session.settings, "") & TAKING
         if contender is None or group.cause not in enabled or not (group.held or contender.occupied()):
             return False
         victims, places = group.by_workload(), {t.nominated for t in self.session.nominated if t not in group.notices}
@@ -152,17 +157,24 @@ class _Settling:
 
     def _handed_over(self, group: NoticeGroup) -> list[NoticeGroup]:
         """Let what its contender needs no more go for one that was promised its room, where that pays for it."""
-        needed, found, promised = set(self._together([group])[group]), list[NoticeGroup](), self.session.nominated
-        for victim, tasks in group.by_workload().items():
-            places = set(map(_place, tasks))
-            heirs = {t.workload for t in promised if t.nominated in places and needed.isdisjoint(tasks)}
-            for heir in sorted(heirs - {group.contender, victim}, key=lambda w: w.key):
-                cause: Cause = "preempt" if heir.leaf == victim.leaf else "reclaim"
+        needed, found = set(self._together([group])[group]), list[NoticeGroup]()
+        for tasks in group.by_workload().values():
+            others = self._as_promised(group, tasks) if needed.isdisjoint(tasks) else []
+            if pays := next(filter(self._pays_alone, others), None):
+                found.append(pays)
+                group.notices = {t: notice for t, notice in group.notices.items() if t not in pays.notices}
+        return found
+
+    def _as_promised(self, group: NoticeGroup, tasks: list[TaskState]) -> list[NoticeGroup]:
+        """Give tasks of a victim as told for others that were promised their room, and may take from it at all."""
+        session, victim, places, found = self.session, tasks[0].workload, set(map(_place, tasks)), list[NoticeGroup]()
+        promised = {t.workload for t in session.nominated if t.nominated in places} - {group.contender, victim}
+        for heir in sorted(promised, key=lambda w: w.key):
+            inside = heir.leaf == victim.leaf
+            cause: Cause = "preempt" if inside else "reclaim"
+            if heir.priority > victim.priority if inside else fence(session.queues, heir.leaf, victim.leaf) is None:
                 notices = {t: replace(group.notices[t], cause=cause, beneficiary=heir.key) for t in tasks}
-                if self._pays_alone(other := NoticeGroup(cause, heir, heir.key, notices, held=True)):
-                    found.append(other)
-                    group.notices = {t: notice for t, notice in group.notices.items() if t not in notices}
-                    break
+                found.append(NoticeGroup(cause, heir, heir.key, notices, held=True))
         return found
 
     def _is_beaten(self, group: NoticeGroup) -> bool:
@@ -289,17 +301,19 @@ class _Settling:
 
     def _go_on(self, group: NoticeGroup) -> None:
         """Evict those whose time is over; the others stay under notice."""
-        gone = False
+        served = dict[WorkloadState, None]()
         for tasks in group.noticed_together():
             workload = tasks[0].workload
             why = over(self.session, workload, tasks)
             if why:
-                self._evict(group, workload, tasks, why)
-                gone = True
+                done = group.cause in TAKING and not group.held  # its contender is promised nothing any more
+                going = next(iter(self._as_promised(group, tasks) if done else ()), group)
+                self._evict(going, workload, tasks, why)
+                served |= {} if going.contender is None else {going.contender: None}
             else:
                 self._wait(group, tasks)
-        if gone and group.contender is not None:
-            self._renew(group.contender)
+        for contender in served:
+            self._renew(contender)
 
     def _wait(self, group: NoticeGroup, tasks: list[TaskState]) -> None:
         state, workload = self.state, tasks[0].workload

@@ -65,9 +65,7 @@ class CyclesAhead:
         return self._played(victims, dict.fromkeys([*victims, *growing[:MOST_ASKED], *given_up], self._causes))
 
     def _played(
-        self,
-        victims: Collection[WorkloadState],
-        asked_for: dict[WorkloadState, Collection[Cause]],
+        self, victims: Collection[WorkloadState], asked_for: dict[WorkloadState, Collection[Cause]]
     ) -> NextCycles:
         """Play them, and say what is done for victims, which are asked in brief if they are many."""
         session, found = self.session, NextCycles({}, {})
