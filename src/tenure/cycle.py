@@ -43,7 +43,7 @@ ACTIONS: dict[str, Callable[[Context], None]] = {
 
 
 FOR_CONTENDERS = ("consolidate", "reclaim", "preempt", "requeue", "reschedule")
-"""Actions that evict or move for those who wait."""
+"""Actions that evict or move for contenders."""
 
 MOST_AGAIN = 3
 """How often these are asked once more in a cycle in which all that they decided was given up."""
@@ -136,9 +136,9 @@ class Scheduler:
         return plan
 
     def _settle(self, requeued: Collection[str]) -> None:
-        """Take back what is not needed or in vain; where that is all, ask again without those for whom it was.
+        """Take back what is not needed or in vain; where that is all, ask again, without the contenders of that.
 
-        Not what was told of before of those who are ``requeued`` (namespace/name).
+        Not what was told of before of the ``requeued`` workloads (namespace/name).
         """
         for left in range(MOST_AGAIN, -1, -1):
             reprieve(self.context, requeued)

@@ -37,7 +37,7 @@ from tenure.victims.rules.causes import ConsolidateRules
 from tenure.victims.rules.pieces import pieces_of
 
 TAKING: Final[frozenset[Cause]] = frozenset(("reclaim", "preempt"))
-"""Causes that take for a contender what somebody else may have instead."""
+"""Causes that take for a contender what another may have instead."""
 
 
 def settle_notices(

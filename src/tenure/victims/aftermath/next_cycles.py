@@ -54,7 +54,7 @@ class CyclesAhead:
         """Play them for all that wait, as each cycle does.
 
         Where many wait, or with notices, only for the plan's victims, for those of earlier plans that still wait, for
-        which it may have made a difference, for who grows, for contenders whose sets were ``given_up``, and for some
+        which it may have made a difference, for what grows, for contenders whose sets were ``given_up``, and for some
         that others may move for.
         """
         victims, growing = self._victims(), self.asked.growing()
@@ -99,9 +99,9 @@ class CyclesAhead:
     def _turns(
         self, victims: Collection[WorkloadState], asked_for: dict[WorkloadState, Collection[Cause]]
     ) -> dict[WorkloadState, Collection[Cause]]:
-        """Give those who have a turn in a cycle, and by which causes: all that wait, or some.
+        """Give the workloads that have a turn in a cycle, and by which causes: all that wait, or some.
 
-        That is so where they are many, and while somebody is under notice, during which others contend for less.
+        That is so where they are many, and during notices, when others contend for less.
         """
         if not self.session.noticed and len(everyone := self.session.waiting.all()) <= MOST_LOOKED_AT:
             return dict.fromkeys(everyone, self._causes)
