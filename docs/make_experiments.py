@@ -117,12 +117,15 @@ def by_workload(*files: Path) -> str:
     base, *policies = next(iter(found.values()))
     headings = ["workload", f"{base}: to the end (h)"]
     headings += [f"{policy}: {what}" for policy in policies for what in ("lost", "to the end (h)")]
-    headings += [heading for heading, *_ in LAST_POLICY]
+    last = [
+        (heading, *what) for heading, *what in LAST_POLICY if any(what[0] in r[policies[-1]] for r in found.values())
+    ]
+    headings += [heading for heading, *_ in last]
     lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     for name, rows in found.items():
         cells = [name, spread(rows[base], "due_end", ".2f")]
         cells += [spread(rows[p], *what) for p in policies for what in (("lost", ",.0f"), ("due_end", ".2f"))]
-        cells += [spread(rows[policies[-1]], *what) for _, *what in LAST_POLICY]
+        cells += [spread(rows[policies[-1]], *what) for _, *what in last]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
