@@ -160,6 +160,7 @@ BROKEN_WITH_NOTICES = {
     721093: "a move of one task of several was withdrawn, as only the last or all of them were thought to go",
     403053: "the core of a workload was evicted while a task of it was under notice to move",
     401521: "what is under notice was held against a queue within its guaranteed, in this reading",
+    401523: "a notice went on for what moves, a victim of the same plan, as its contender needed no more",
     720417: "what others take once something has gone at the end of its notice was not looked at, and left it a move",
     726377: "a set could not be given up as its victim holds what another was promised, and was kept",
     726909: "one that waits was asked about by preempt, where only moves for it are looked at, and victims got nothing",

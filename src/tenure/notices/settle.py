@@ -166,10 +166,13 @@ class _Settling:
         return found
 
     def _as_promised(self, group: NoticeGroup, tasks: list[TaskState]) -> list[NoticeGroup]:
-        """Give tasks of a victim as told for others that were promised their room, and may take from it at all."""
+        """Give tasks of a victim as told for others that were promised their room, and may take from it at all.
+
+        Nothing goes for what moves itself: it is a victim, and was promised the room as it had to leave another.
+        """
         session, victim, places, found = self.session, tasks[0].workload, set(map(_place, tasks)), list[NoticeGroup]()
-        promised = {t.workload for t in session.nominated if t.nominated in places} - {group.contender, victim}
-        for heir in sorted(promised, key=lambda w: w.key):
+        awaited = (t for t in session.nominated if t.nominated in places and t.leaving < 0)
+        for heir in sorted({t.workload for t in awaited} - {group.contender, victim}, key=lambda w: w.key):
             inside = heir.leaf == victim.leaf
             cause: Cause = "preempt" if inside else "reclaim"
             if heir.priority > victim.priority if inside else fence(session.queues, heir.leaf, victim.leaf) is None:
