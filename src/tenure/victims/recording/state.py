@@ -86,7 +86,7 @@ class EvictionState:
 
     ``paid``: tasks that held a nomination when the cycle began.
 
-    ``evicted`` are the workloads that lost something in this cycle, ``moved`` those of them that were moved.
+    ``evicted`` lost something in this cycle, or had their set given up and wait for the next; ``moved`` were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
     cycle. ``reasons`` has by reason of an eviction what makes it of the cost (weighted resource-seconds) of all that
