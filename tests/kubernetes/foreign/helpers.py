@@ -128,12 +128,37 @@ def status_of(client, name):
 def place(plane, client, node, body):
     """Create pods on a node, by closing all others meanwhile."""
     others = [n["metadata"]["name"] for n in client.get("/api/v1/nodes")["items"] if n["metadata"]["name"] != node]
-    plane.kubectl("cordon", *others)
+    close(plane, others)
     is_pod = body["kind"] == "Pod"
     client.create(PODS if is_pod else SETS, body)
     name = body["metadata"]["name"]
     wait_until(lambda: nodes_of(client, name) == [node], f"{name} does not run on {node}", 30)
     plane.kubectl("uncordon", *others)
+
+
+def close(plane, nodes):
+    """Cordon nodes, and wait until kube-scheduler has heard of it: a pod that needs nothing finds no room there."""
+    plane.kubectl("cordon", *nodes)
+    client = plane.client()
+    wait_until(lambda: _is_refused(client, nodes), "kube-scheduler hears nothing of closed nodes", 60)
+
+
+def _is_refused(client, nodes):
+    """Tell whether kube-scheduler refuses a pod that may land on these nodes alone."""
+    probe = fixed("probe", 0)
+    probe["spec"] |= only(*nodes)
+    path = f"{PODS}/{client.create(PODS, probe)['metadata']['name']}"
+    try:
+        wait_until(lambda: _condition(client.get(path)), "kube-scheduler says nothing of a pod", 60)
+        return _condition(client.get(path))["status"] == "False"
+    finally:
+        client.delete(path, {"gracePeriodSeconds": 0})
+        wait_until(lambda: not client.exists(path), "a pod that is forced to go stays", 30)
+
+
+def _condition(pod):
+    """Give what kube-scheduler says of a pod, if it has said anything."""
+    return next((c for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled"), None)
 
 
 def only(*nodes):
