@@ -74,6 +74,12 @@ class Watched:
         self.page.goto(self.address + path)
         self.settle()
 
+    def follow(self, link):
+        """Click what leads to another page, and wait until nothing is on its way there."""
+        with self.page.expect_navigation():
+            link.click()
+        self.settle()
+
     def settle(self):
         """Wait until nothing is being worked out any more."""
         self.until("!document.querySelector('.later')")
@@ -171,23 +177,19 @@ def test_the_way_is_found_by_keyboard_alone(opened):
 def test_who_took_the_room_of_the_one_that_waited_longest_is_two_clicks_away(opened):
     """From the overview to the workload, which says it, and on to whoever it was."""
     opened.go("/")
-    opened.page.locator("#longest a.name").first.click()
-    opened.settle()
+    opened.follow(opened.page.locator("#longest a.name").first)
     assert opened.page.locator("h1").text_content() == "team-b/longest"
-    opened.page.locator("#takers tbody a.name").first.click()
-    opened.settle()
+    opened.follow(opened.page.locator("#takers tbody a.name").first)
     assert opened.page.locator("h1").text_content() == "team-a/first"
 
 
 def test_a_story_is_followed_from_an_eviction_to_who_caused_it(opened):
     opened.go("/evictions")
-    opened.page.get_by_role("link", name="team-a/first").first.click()
-    opened.settle()
+    opened.follow(opened.page.get_by_role("link", name="team-a/first").first)
     assert opened.page.locator("h1").text_content() == "team-a/first"
     story = opened.page.locator("#story")
     assert "preempt" in story.text_content()
-    story.get_by_role("link", name="team-b/late").click()
-    opened.settle()
+    opened.follow(story.get_by_role("link", name="team-b/late"))
     assert opened.page.locator("h1").text_content() == "team-b/late"
     assert "made room" in opened.page.locator("#story").text_content()
 
@@ -199,18 +201,15 @@ def test_what_if_is_played(opened):
     form.locator("input[name=name]").fill("asked")
     form.locator("select[name=queue]").select_option("a")
     form.locator("input[name=gpu]").fill("1")
-    form.get_by_role("button").click()
-    opened.settle()
+    opened.follow(form.get_by_role("button"))
     assert "default/asked" in opened.page.locator("#result").text_content()
     form = opened.page.locator("form", has=opened.page.locator("input[value=quota]"))
     form.locator("select[name=queue]").select_option("a")
     form.locator("input[name=amount]").fill("0")
-    form.get_by_role("button").click()
-    opened.settle()
+    opened.follow(form.get_by_role("button"))
     assert opened.page.locator("#changes li").count() == 2
     assert "set=queue.a.max.nvidia.com" in opened.page.url
-    opened.page.get_by_role("link", name="Leave out queue.a.max").click()
-    opened.settle()
+    opened.follow(opened.page.get_by_role("link", name="Leave out queue.a.max"))
     assert opened.page.locator("#changes li").count() == 1
     opened.go("/whatif?set=queue.nobody.max.cpu%3D1")
     assert "there is no queue" in opened.page.get_by_role("alert").text_content()
@@ -264,7 +263,7 @@ def test_a_page_whose_session_has_ended_goes_to_the_log_in(browser):  # noqa: F8
     with served(source, whose=logins.whose, more=logins.routes) as address, Watched(browser, address) as found:
         found.go("/workloads")
         found.page.get_by_label("token").fill("good")
-        found.page.get_by_role("button", name="Log in").click()
+        found.follow(found.page.get_by_role("button", name="Log in"))
         found.go("/workloads")
         logins._sessions.clear()
         found.page.locator("input[type=search]").fill("small")
@@ -330,13 +329,11 @@ def test_in_a_simulation_it_is_found_out_within_three_clicks(browser, simulated)
         found.go("/")
         longest = found.page.locator("#longest a.name").first
         name = longest.text_content()
-        longest.click()
-        found.settle()
+        found.follow(longest)
         assert found.page.locator("h1").text_content() == name
         took = found.page.locator("#takers tbody tr").first
         assert re.search("evicted for this one|came later|started while", took.text_content())
-        took.locator("a.name").first.click()
-        found.settle()
+        found.follow(took.locator("a.name").first)
         assert found.page.locator("#story li").count() >= 2
         assert found.told == []
 
@@ -346,11 +343,9 @@ def test_why_a_workload_waited_is_a_click_away_from_its_story(browser, simulated
     with Watched(browser, simulated) as found:
         found.go("/")
         assert "nothing runs or waits" in found.page.locator("main").text_content()
-        found.page.locator("#longest a.name").first.click()
-        found.settle()
+        found.follow(found.page.locator("#longest a.name").first)
         assert found.page.locator("#why").count() == 0
-        found.page.get_by_role("link", name="Why did it wait then?").first.click()
-        found.settle()
+        found.follow(found.page.get_by_role("link", name="Why did it wait then?").first)
         assert "as it was" in found.page.locator(".where").text_content()
         assert found.page.locator("#why li").count() >= 1
         assert found.page.locator("#takes li").count() >= 1
@@ -365,8 +360,7 @@ def test_a_simulation_is_scrubbed_to_a_moment_at_which_it_ran(browser, simulated
         found.page.locator("#moment-range").fill(str((begin + end) // 2))
         found.until("/at=/.test(location.href)")
         found.until("/running/.test(document.querySelector('#moment').textContent)")
-        found.page.get_by_role("link", name="The overview at that moment").click()
-        found.settle()
+        found.follow(found.page.get_by_role("link", name="The overview at that moment"))
         assert "as it was" in found.page.locator(".where").text_content()
         assert found.overflow <= 0
 

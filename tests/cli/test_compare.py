@@ -83,3 +83,9 @@ def test_figures_that_no_simulation_writes_are_refused(compare):
     code, out, err = compare("a.json", "many.json")
     assert (code, out) == (1, "")
     assert "many.json: evictions: has more than 10,000 figures" in err
+
+
+def test_what_never_ends_is_read_up_to_the_limit(compare, monkeypatch):
+    monkeypatch.setattr("tenure.cli.compare.MAX_BYTES", 1_000_000)
+    code, out, err = compare("a.json", "/dev/zero")
+    assert (code, out, err) == (1, "", "/dev/zero: is too large for a summary of a simulation\n")

@@ -79,9 +79,8 @@ LIVE = {
 READING = (
     "plan FIFO", "simulate FIFO --cluster c.yaml", "validate FIFO", "explain FIFO w", "reschedule FIFO",
     "diff FIFO EXAMPLE", "compare FIFO s.json", "console --file FIFO --port 0", "report --history h.db --prices FIFO",
-    "sweep FIFO --cluster c.yaml --out sweep4", "install --config FIFO", "queues --kubeconfig FIFO",
-    "snapshot --kubeconfig FIFO", "workloads --kubeconfig FIFO", "pause --for 1h --kubeconfig FIFO",
-    "scheduler --kubeconfig FIFO",
+    "install --config FIFO", "queues --kubeconfig FIFO", "snapshot --kubeconfig FIFO", "workloads --kubeconfig FIFO",
+    "pause --for 1h --kubeconfig FIFO", "scheduler --kubeconfig FIFO",
 )  # fmt: skip
 """Commands that read from a pipe in which nothing comes: they are interrupted in the middle of it."""
 

@@ -109,6 +109,14 @@ def test_without_pyarrow_columns_are_csv_and_that_is_said(trace, run_command, mo
     assert "written: here/it/is/results.csv" in out
 
 
+def test_what_can_be_read_only_once_is_refused_before_it_is_read(trace, run_command):
+    """Each simulation reads its trace; the second would wait for ever for a pipe."""
+    os.mkfifo(trace / "pipe")
+    found, out, err = run_command("sweep", "jobs.csv", "pipe", "--cluster", "cluster.yaml")
+    assert (found, out) == (1, "")
+    assert err == "pipe: can be read only once, and a sweep reads it for each simulation; write it to a file first\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tenure.model.documents.interruptible import read_interruptibly
 from tenure.model.values.problems import IS_FOLDER, InputProblem, InvalidInputError
 from tenure.report.comparison import comparison_json, comparison_text, measures
 from tenure.report.tables import terminal
@@ -60,11 +61,8 @@ def compare(files: tuple[str, ...], form: str) -> None:
 
 
 def _read(file: str) -> dict[str, Any]:
-    path = Path(file)
-    if path.is_file() and path.stat().st_size > MAX_BYTES:
-        raise InvalidInputError([InputProblem(file, 0, "", "is too large for a summary of a simulation")])
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(_read_bytes(file))
     except json.JSONDecodeError as error:
         message = f"is no JSON: {error.msg.lower()}; write it with tenure simulate --format json"
         raise InvalidInputError([InputProblem(file, error.lineno, "", message)]) from None
@@ -92,6 +90,14 @@ def _read(file: str) -> dict[str, Any]:
         message = f"has more than {MOST_FIGURES:,} figures: this is no summary that tenure simulate has written"
         raise InvalidInputError([InputProblem(file, 0, field, message) for field in long])
     return dict(value)
+
+
+def _read_bytes(file: str) -> bytes:
+    with Path(file).open("rb") as stream:
+        data = read_interruptibly(stream, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InvalidInputError([InputProblem(file, 0, "", "is too large for a summary of a simulation")])
+    return data
 
 
 def _is_mapping(value: Any) -> bool:

@@ -190,7 +190,11 @@ def _check(
     from tenure.model.file.override import apply_overrides  # noqa: PLC0415
     from tenure.model.values.problems import InputProblem, InvalidInputError  # noqa: PLC0415
 
-    problems: list[InputProblem] = []
+    read = [*traces, *base.beside, *filter(None, (getattr(base, name) for name in _FILES))]
+    why = "can be read only once, and a sweep reads it for each simulation; write it to a file first"
+    problems = [InputProblem(path, 0, "", why) for path in dict.fromkeys(read) if _is_stream(path)]
+    if problems:
+        raise InvalidInputError(problems)
     warnings: dict[str, None] = {}
     for trace in dict.fromkeys(traces):
         try:
@@ -208,6 +212,10 @@ def _check(
         raise InvalidInputError(dict.fromkeys(problems))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
+
+
+def _is_stream(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
 def _names(traces: Sequence[str]) -> list[str]:

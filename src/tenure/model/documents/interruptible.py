@@ -13,6 +13,9 @@ from typing import IO, Final
 _LOOK_EVERY: Final = 200
 """Milliseconds after which it is looked whether a signal has come."""
 
+_AT_ONCE: Final = 1 << 20
+"""Bytes for which room is made before they come."""
+
 
 def read_interruptibly(stream: IO[bytes], size: int) -> bytes:
     """Read so many bytes, or fewer if the stream ends before."""
@@ -21,7 +24,7 @@ def read_interruptibly(stream: IO[bytes], size: int) -> bytes:
     pieces, missing = [], size
     while missing:
         _wait_until_readable(stream)
-        piece = stream.read1(missing)
+        piece = stream.read1(min(missing, _AT_ONCE))
         if not piece:
             break
         pieces.append(piece)
