@@ -94,7 +94,7 @@ def _give_up_with(
     together = [[contender], *([contender, other] for other in others[:MOST_TOGETHER])]
     if not any(_give_up(context, state, sets, given_up, refusal) for given_up in together):
         return False
-    state.evicted.add(contender.key)
+    state.given_up.add(contender.key)
     return True
 
 

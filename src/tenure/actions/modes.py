@@ -85,5 +85,5 @@ def _in_thought(real: EvictionState, thought: Context) -> EvictionState:
     most = real.session.settings.search.max_scenarios
     return replace(
         real, plan=thought.plan, endings=thought.endings, budget=SearchBudget(most), memories={},
-        evicted=set(real.evicted), moved=set(real.moved),
+        evicted=set(real.evicted), given_up=set(real.given_up), moved=set(real.moved),
     )  # fmt: skip

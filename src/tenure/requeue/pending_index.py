@@ -95,21 +95,17 @@ class PendingIndex:
         self.catch_up()
         return self._classes.values()
 
-    def barred(self, evicted: set[str]) -> tuple[set[WorkloadState], int | None]:
+    def barred(self, out: set[str]) -> tuple[set[WorkloadState], int | None]:
         """Give those for which nothing may be evicted yet, and when the first delay ends.
 
-        They are the ``evicted`` of this cycle, who may have to wait from now on, and those who are held by a delay.
+        They are those that are ``out`` in this cycle, and may have to wait from now on, and those that a delay holds.
         """
         self.catch_up()
-        found: set[WorkloadState] = set()
+        found = {s for s in map(self.session.workloads.get, out) if s is not None and s in self._place}
         first = None
-        for key in evicted:
-            state = self.session.workloads.get(key)
-            if state is not None and state in self._place:
-                found.add(state)
         self._delayed |= found
         for state in list(self._delayed):
-            if state.key in evicted:
+            if state.key in out:
                 continue
             refusal = delay(self.session, state)
             if refusal is None:

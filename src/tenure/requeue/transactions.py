@@ -105,7 +105,7 @@ class RequeueTransactions:
 
     def _turns(self) -> list[Turn]:
         """Give the turns in order: candidates alone, then contenders for sets; then those with what is to be spared."""
-        barred, until = self.pending_index.barred(self.state.evicted)
+        barred, until = self.pending_index.barred(self.state.evicted | self.state.given_up)
         self.state.wake_at(until)
         contenders = gather(self.session, self.pending_index, barred)
         others = [c for c in self.left if not c.spared]
@@ -119,9 +119,9 @@ class RequeueTransactions:
         return turns
 
     def _contended(self) -> bool:
-        """Whether workloads wait other than those that were evicted in this cycle."""
-        entries = self.session.waiting.entries.values()
-        return any(e[-1].entry is e and e[-1].key not in self.state.evicted for those in entries for e in those)
+        """Whether workloads wait that may contend in this cycle."""
+        entries, out = self.session.waiting.entries.values(), self.state.evicted | self.state.given_up
+        return any(e[-1].entry is e and e[-1].key not in out for those in entries for e in those)
 
     def _alone(self, single: CandidateMatch, start: SearchPosition | None) -> None:
         """Requeue one candidate for the first contender for which that pays, as gently as possible."""

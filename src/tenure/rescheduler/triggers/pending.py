@@ -115,7 +115,7 @@ def _may_contend(action: TriggerExecution, workload: WorkloadState, room: Sequen
     step, session = workload.step, action.session
     if step is None or workload.entry is None:
         return False
-    if workload.key in action.state.evicted:
+    if workload.key in action.state.evicted or workload.key in action.state.given_up:
         _look_again(action, action.memory.look_at)
         return False
     refusal = delay(session, workload)

@@ -113,7 +113,7 @@ class PreemptionPass:
     def _may_contend(self, workload: WorkloadState) -> bool:
         """Whether evictions for a workload are allowed at all."""
         state = self.state
-        if workload.key in state.evicted:
+        if workload.key in state.evicted or workload.key in state.given_up:
             return False
         refusal = delay(self.session, workload)
         if refusal is not None:

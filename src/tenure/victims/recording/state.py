@@ -86,7 +86,8 @@ class EvictionState:
 
     ``paid``: tasks that held a nomination when the cycle began.
 
-    ``evicted`` lost something in this cycle, or had their set given up and wait for the next; ``moved`` were moved.
+    ``evicted`` lost something in this cycle, ``given_up`` had their set given up; neither contends before the next.
+    ``moved`` were moved.
     ``memories`` are the last passes of each cause that helped no contender; they outlive the cycle. ``before`` has the
     times of workloads as they were before anything was evicted, ``lapsed`` the notices that were withdrawn in this
     cycle. ``reasons`` has by reason of an eviction what makes it of the cost (weighted resource-seconds) of all that
@@ -114,6 +115,7 @@ class EvictionState:
     lapsed: dict[TaskState, Notice] = field(default_factory=dict)
     reasons: dict[str, Callable[[float], str]] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
+    given_up: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     aftermath: Consequences | None = None
     helped: frozenset[str] = frozenset()
