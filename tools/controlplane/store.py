@@ -21,6 +21,12 @@ _OBJECTS: Final = {
 _BEATS: Final = ("/registry/leases/", "/registry/masterleases/", "/registry/peerserverleases/", "/registry/events/")
 """What is written again and again, or goes by itself: it may change, and what is new of it goes with the rest."""
 
+_FOLLOWS: Final = b"kube-aggregator.kubernetes.io/automanaged"
+"""The label of what the API server makes of the definition of a kind, and takes away after it.
+
+It is waited for: who deletes it before the API server has heard that the definition went finds it made again.
+"""
+
 _AT_ONCE: Final = 100
 """Changes of one transaction; etcd takes 128."""
 
@@ -51,10 +57,10 @@ class Store:
         until, same = time.monotonic() + seconds, 0
         self._kept = self._held()
         while same < _QUIET:
-            wrong = self._wrong()
+            wrong, there = self._wrong()
             if wrong and time.monotonic() > until:
                 raise LeftError("goes on changing: " + ", ".join(map(_plain, wrong)))
-            self._kept, same = (self._held(), 0) if wrong else (self._kept, same + 1)
+            self._kept, same = (there, 0) if wrong else (self._kept, same + 1)
             time.sleep(_LOOK_EVERY)
 
     def put_back(self, seconds: float = 120.0) -> set[str]:
@@ -73,21 +79,25 @@ class Store:
         until, quiet = time.monotonic() + seconds, 0
         touched: set[str] = set()
         while quiet < _QUIET:
-            wrong = self._wrong()
+            wrong, there = self._wrong()
             touched.update(map(_plain, wrong))
             quiet = 0 if wrong else quiet + 1
             if wrong and time.monotonic() > until:
                 raise LeftError("left or changed: " + ", ".join(map(_plain, wrong)))
-            for begin in range(0, len(wrong), _AT_ONCE):
-                self._change(wrong[begin : begin + _AT_ONCE])
+            own = [key for key in wrong if not _follows(self._kept.get(key) or there[key])]
+            for begin in range(0, len(own), _AT_ONCE):
+                self._change(own[begin : begin + _AT_ONCE])
             time.sleep(_LOOK_EVERY)
         return touched
 
-    def _wrong(self) -> list[str]:
-        """Give the keys of what is to be changed."""
+    def _wrong(self) -> tuple[list[str], dict[str, str]]:
+        """Give the keys of what is to be changed, and all that is there; what follows need only be there."""
         there = self._held()
-        changed = (key for key, value in self._kept.items() if there.get(key) != value and not _beats(key))
-        return sorted([*changed, *(key for key in there if key not in self._kept)])
+        changed = (
+            key for key, value in self._kept.items()
+            if there.get(key) != value and not _beats(key) and not (key in there and _follows(value))
+        )  # fmt: skip
+        return sorted([*changed, *(key for key in there if key not in self._kept)]), there
 
     def _change(self, wrong: list[str]) -> None:
         """Put back what was kept of some keys, and take out the others."""
@@ -107,6 +117,10 @@ class Store:
 
 def _plain(key: str) -> str:
     return base64.b64decode(key).decode(errors="replace")
+
+
+def _follows(value: str) -> bool:
+    return _FOLLOWS in base64.b64decode(value)
 
 
 def _beats(key: str) -> bool:
