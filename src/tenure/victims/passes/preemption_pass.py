@@ -6,25 +6,18 @@ So one that cannot be helped does not starve the others, and a bound that is hit
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from math import inf
 
-from tenure.engine.plan import Reason
+from tenure.engine.plan import Plan, Reason
 from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
 from tenure.fairness.earlier_contenders import EarlierContenders
 from tenure.model.settings import Cause
-from tenure.model.values.duration import LAST_TIME
 from tenure.model.values.readable import weighted_hours
 from tenure.shields.delay import delay, told
-from tenure.shields.longest_wait import LongestWait
-from tenure.shields.patience import cheaper_at, falls_of, waits_since
-from tenure.victims.bounds.first_payable import first_payable
-from tenure.victims.bounds.least_price import PriceBound
-from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.no_effect import NoEffect
+from tenure.victims.passes.pass_patience import PassPatience
 from tenure.victims.passes.unhelped import UnhelpedKinds
 from tenure.victims.recording.explanations import considered_of
 from tenure.victims.recording.record import prices, record
@@ -63,16 +56,15 @@ class PreemptionPass:
             order = self.state.in_order(self.shares)
             if self.cause == "reclaim":
                 self.searches.before = EarlierContenders(self.session, self.shares, order)
-            patient = self.state.plugins.patience.applies(self.session, self.cause)
-            self.longest_wait = LongestWait(order if patient else (), self.unhelped.kind)
-            waiting = list(filter(self._may_contend, order))
+            self.patience = PassPatience(self.searches, self.unhelped, order)
+            waiting = [w for w in order if _may_contend(self.state, w)]
         if waiting:
             waiting = self._take_turns(waiting)
             self.searches.gatherer.close()
         for workload in waiting:
             text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
-            self._exhausted(workload)
+            _warn_exhausted(self.state.plan, self.cause, workload)
         no_effect.remember(exhausted=bool(waiting))
         known = set(self.state.plan.warnings)
         self.state.plan.warnings += [c for c in self.state.plugins.complaints.values() if c not in known]
@@ -103,24 +95,6 @@ class PreemptionPass:
     def _infeasible(self, contender: WorkloadState) -> bool:
         """Whether it is clear beforehand that nothing can be done for a contender now."""
         return self.searches.infeasible(contender)
-
-    def _exhausted(self, contender: WorkloadState) -> None:
-        """Say that the bound was hit."""
-        text = f"{EXHAUSTED}: search.maxScenarios was reached by {self.cause}, for {contender.key} or before"
-        if not any(w.startswith(EXHAUSTED) for w in self.state.plan.warnings):
-            self.state.plan.warnings.append(text)
-
-    def _may_contend(self, workload: WorkloadState) -> bool:
-        """Whether evictions for a workload are allowed at all."""
-        state = self.state
-        if workload.key in state.evicted or workload.key in state.given_up:
-            return False
-        refusal = delay(self.session, workload)
-        if refusal is not None:
-            state.obstacle(workload.key, told(refusal))
-            state.wake_at(refusal.until)
-            return False
-        return True
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Give a contender its turn; True if it wants another."""
@@ -154,7 +128,7 @@ class PreemptionPass:
     def _search(self, rules: CauseRules, steps: int) -> bool:
         """Look for victims; True if the contender wants another turn."""
         state, contender = self.state, rules.contender
-        if not self.searches.detailed and self._cannot_pay(rules):
+        if not self.searches.detailed and self.patience.cannot_pay(rules):
             self.unhelped.exclude(contender)
             return False
         with_spared = self.searches.may_take_spared(contender, self.cause)
@@ -169,7 +143,7 @@ class PreemptionPass:
         if budget.hit and granted == steps:
             return True
         if budget.hit:
-            self._exhausted(contender)
+            _warn_exhausted(state.plan, self.cause, contender)
         if found.pieces is not None and self._accept(rules, found):
             self._carry_out(rules, search.candidates, found)
             return contender.step is not None
@@ -177,35 +151,6 @@ class PreemptionPass:
             return True
         self._give_up(rules, search)
         return False
-
-    def _cannot_pay(self, rules: CauseRules) -> bool:
-        """Whether even the least that a set could cost is more than what a contender has waited is worth."""
-        session, contender, patience = self.session, rules.contender, self.state.plugins.patience
-        if not patience.applies(session, self.cause) or self.searches.gatherer.asked_to_be_spared:
-            return False
-        if contender.step is None or not patience.holds_for(session, self.cause, contender):
-            return False
-        leaves = None if self.cause != "reclaim" else self.searches.bounds.open_to(contender).leaves
-        candidates = self.searches.gatherer.gather(rules, leaves)
-        waited, since = session.now - waits_since(contender), self.longest_wait.since(contender)
-        bound = PriceBound(RoomDemand(session, contender.step), candidates, waited)
-        too_dear = partial(patience.too_dear, session, self.cause, contender, since=since)
-        least = bound.least_if_paid(lambda price: too_dear(price) is not None)
-        if least == inf:
-            return False
-        too_dear = partial(too_dear, falls=falls_of(session, candidates.all(), waited))
-        not_yet = too_dear(least)
-        if not_yet is None:
-            return False
-
-        def pays_at(price: float) -> int:
-            dear = too_dear(price)
-            return session.now if dear is None else dear.again
-
-        cheaper = candidates.times(lambda w: cheaper_at(session, w) or LAST_TIME)
-        self.unhelped.put_off(contender, first_payable(bound, cheaper, pays_at, not_yet.again))
-        self.unhelped.wake_after(candidates)
-        return True
 
     def _give_up(self, rules: CauseRules, search: VictimSearch) -> None:
         """Remember that a search found nothing, and say why where the reasons are read.
@@ -221,18 +166,7 @@ class PreemptionPass:
 
     def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        contender, patience = rules.contender, self.state.plugins.patience
-        if not patience.applies(self.session, self.cause):
-            return True
-        assert found.played is not None
-        pieces, follow_ups = found.pieces or (), self.searches.dry_runs.follow_ups(rules, found.played)
-        since = self.longest_wait.since(contender)
-        not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
-        if not_yet is None:
-            return True
-        self.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
-        self.unhelped.put_off(contender, not_yet.again)
-        return False
+        return self.patience.pays(rules, found)
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
@@ -267,3 +201,22 @@ class PreemptionPass:
         self.searches.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
         self.unhelped.clear()
         self.searches.dry_runs.changed.update(self.session.waiting.compact())
+
+
+def _may_contend(state: EvictionState, workload: WorkloadState) -> bool:
+    """Whether evictions for a workload are allowed at all."""
+    if workload.key in state.evicted or workload.key in state.given_up:
+        return False
+    refusal = delay(state.session, workload)
+    if refusal is not None:
+        state.obstacle(workload.key, told(refusal))
+        state.wake_at(refusal.until)
+        return False
+    return True
+
+
+def _warn_exhausted(plan: Plan, cause: Cause, contender: WorkloadState) -> None:
+    """Say that the bound was hit."""
+    text = f"{EXHAUSTED}: search.maxScenarios was reached by {cause}, for {contender.key} or before"
+    if not any(w.startswith(EXHAUSTED) for w in plan.warnings):
+        plan.warnings.append(text)
