@@ -73,6 +73,78 @@ class FreedRoom:
         return self.total >= self.needed
 
 
+class GrowingSet:
+    """A set that grows by what the rules allow as the queues stand at that moment; what they do not allow is barred."""
+
+    def __init__(self, room: FreedRoom, pool: CandidateIndex, rules: CauseRules, scope: SearchScope) -> None:
+        self.room = room
+        self.pool = pool
+        self.rules = rules
+        self.scope = scope
+        self.barred: set[Piece] = set()
+
+    def closed(self, piece: Piece) -> bool:
+        """Whether a piece, or all of its workload, was chosen already, or is barred."""
+        chosen = self.room.chosen
+        if piece in chosen or piece in self.barred:
+            return True
+        return any(p.whole and p in chosen for p in self.pool.of(piece.workload))
+
+    def take(self, pieces: Sequence[Piece]) -> bool:
+        """Choose pieces if the rules allow all of them now; the one that they do not allow is barred."""
+        done: list[tuple[Piece, int]] = []
+        with self.rules.session.scenario() as taken:
+            if self._allow(pieces, done):
+                taken.keep()
+                return True
+        for piece, sign in reversed(done):
+            self.room.change(piece, -sign)
+        return False
+
+    def _allow(self, pieces: Sequence[Piece], done: list[tuple[Piece, int]]) -> bool:
+        """Take pieces one by one, as far as the rules allow; ``done`` gets what that changes of the room."""
+        for piece in pieces:
+            refusal = self._ask(piece)
+            if refusal is not None:
+                self._refused([piece], refusal)
+                return False
+            for other in self.pool.of(piece.workload) if piece.whole or piece.group else ():
+                if other in self.room.chosen and set(other.tasks) <= set(piece.tasks):
+                    done.append((other, -1))
+                    self.room.change(other, -1)
+            done.append((piece, 1))
+            self.room.change(piece, 1)
+        refusal = self.rules.exchange(list(dict.fromkeys(p.workload for p in pieces)))
+        if refusal is not None:
+            self._refused([p for p in pieces if self._is_of(p, refusal)] or pieces, refusal)
+        return refusal is None
+
+    def _ask(self, piece: Piece) -> Refusal | None:
+        """Ask the rules about each stage of which not all was chosen before, and take it off the queues."""
+        gone = {t for p in self.pool.of(piece.workload) if p in self.room.chosen for t in p.tasks}
+        stages = ((piece, [t for t in stage if t not in gone], core) for stage, core in piece.stages)
+        refused = self.rules.take((stage for stage in stages if stage[1]), [])
+        return None if refused is None else refused[1]
+
+    def _is_of(self, piece: Piece, refusal: Refusal) -> bool:
+        """Whether it was taken from the queue that a refusal is about."""
+        queues = self.rules.session.queues
+        return queues.index.get(refusal.about, -1) in queues.path[piece.workload.leaf]
+
+    def _refused(self, pieces: Sequence[Piece], refusal: Refusal) -> None:
+        """Bar the last of some pieces, unless more is known to be closed than that."""
+        if not self.scope.refused(pieces, refusal):
+            self.barred.add(pieces[-1])
+
+    def cut(self) -> list[Piece]:
+        """Give back what room does not need, the dearest first."""
+        room = self.room
+        for piece in sorted(room.chosen, key=lambda p: (p.leaf_priority, p.cost, p.rank[0]), reverse=True):
+            if room.total - room.loss(piece) >= room.needed:
+                room.change(piece, -1)
+        return list(room.chosen)
+
+
 class GreedySets:
     """The sets for a demand of one class of tasks, one after the other; for several classes see `prefix`."""
 
@@ -82,15 +154,13 @@ class GreedySets:
         self.pool = pool
         self.rules = rules
         self.scope = scope
-        self.tally = FreedRoom(need)
-        self.barred: set[Piece] = set()
         self.unwanted: list[Unwanted] = []
         self.others = scope.others
         self.most = max(self.others, need.tasks)
 
     def run(self) -> list[Piece] | None:
         """Give a set by which there is room for the whole step, or None."""
-        self.tally, self.barred = FreedRoom(self.need, self.others), set()
+        self.growing = GrowingSet(FreedRoom(self.need, self.others), self.pool, self.rules, self.scope)
         self._known = set[int]()
         self._heap: list[tuple[Key, int, list[Piece]]] = []
         self._coming = PieceStream(self.pool, self.scope.closed)
@@ -114,20 +184,21 @@ class GreedySets:
 
         Nodes are looked at when it is the turn of the first piece there: no set on a node comes before that.
         """
-        heap = self._heap
-        while not self.tally.enough:
+        heap, growing = self._heap, self.growing
+        while not growing.room.enough:
             while (following := self._coming.peek()) is not None and (not heap or following.floor <= heap[0][0]):
                 self._open(following)
                 self._coming.take()
             if not heap:
                 return None
             _, node, pieces = heappop(heap)
-            if not any(self._out(p) for p in pieces):
-                self._take(pieces)
+            out = any(growing.closed(p) or self._left_out(p) for p in pieces)
+            if not out and growing.take(pieces):
+                self._reopen(pieces)
             entry = self._entry(node)
             if entry is not None:
                 heappush(heap, entry)
-        return self._cut()
+        return growing.cut()
 
     def _open(self, piece: Piece) -> None:
         """Look at the nodes of a piece that have not been looked at yet."""
@@ -142,21 +213,16 @@ class GreedySets:
     def _left_out(self, piece: Piece) -> bool:
         return self.scope.out(piece) or any(unwanted(piece) for unwanted in self.unwanted)
 
-    def _out(self, piece: Piece) -> bool:
-        if piece in self.tally.chosen or piece in self.barred or self._covered(piece):
-            return True
-        return self._left_out(piece)
-
     def _entry(self, node: int) -> tuple[Key, int, list[Piece]] | None:
         """What room for one more task on a node takes."""
-        tally = self.tally
-        if not tally.part.static_list[node]:
+        closed, room = self.growing.closed, self.growing.room
+        if not room.part.static_list[node]:
             return None
-        target = tally.slots(node) + 1
+        target = room.slots(node) + 1
         more: Amount | None = None
         found: list[Piece] = []
         for piece in self.pool.at(node):
-            if self._out(piece):
+            if closed(piece) or self._left_out(piece):
                 continue
             if (piece.whole or piece.group) and any(p.workload is piece.workload for p in found):
                 found = [p for p in found if p.workload is not piece.workload]
@@ -164,79 +230,21 @@ class GreedySets:
             amounts = next(a for n, a in piece.frees if n == node)
             found.append(piece)
             more = amounts if more is None else tuple(map(add, more, amounts))
-            if tally.slots(node, more) >= target:
+            if room.slots(node, more) >= target:
                 all_but_the_last = reversed(found[:-1])
-                needed = needed_of(found, lambda some: tally.slots(node, _sum(some, node)) >= target, all_but_the_last)
+                needed = needed_of(found, lambda some: room.slots(node, _sum(some, node)) >= target, all_but_the_last)
                 return key_of(self.session.settings, needed), node, needed
         return None
 
-    def _covered(self, piece: Piece) -> bool:
-        """Whether all of its workload was chosen already."""
-        return any(p.whole and p in self.tally.chosen for p in self.pool.of(piece.workload))
-
-    def _take(self, pieces: list[Piece]) -> None:
-        """Choose pieces if the rules allow all of them now; the one that they do not allow is barred."""
-        done: list[tuple[Piece, int]] = []
-        with self.session.scenario() as taken:
-            if self._allow(pieces, done):
-                taken.keep()
-                self._reopen(pieces)
-                return
-        for piece, sign in reversed(done):
-            self.tally.change(piece, -sign)
-
-    def _allow(self, pieces: list[Piece], done: list[tuple[Piece, int]]) -> bool:
-        """Take pieces one by one, as far as the rules allow; ``done`` gets what that changes in the tally."""
-        for piece in pieces:
-            refusal = self._ask(piece)
-            if refusal is not None:
-                self._refused([piece], refusal)
-                return False
-            for other in self.pool.of(piece.workload) if piece.whole or piece.group else ():
-                if other in self.tally.chosen and set(other.tasks) <= set(piece.tasks):
-                    done.append((other, -1))
-                    self.tally.change(other, -1)
-            done.append((piece, 1))
-            self.tally.change(piece, 1)
-        refusal = self.rules.exchange(list(dict.fromkeys(p.workload for p in pieces)))
-        if refusal is not None:
-            self._refused([p for p in pieces if self._is_of(p, refusal)] or pieces, refusal)
-        return refusal is None
-
-    def _is_of(self, piece: Piece, refusal: Refusal) -> bool:
-        """Whether it was taken from the queue that a refusal is about."""
-        queues = self.session.queues
-        return queues.index.get(refusal.about, -1) in queues.path[piece.workload.leaf]
-
-    def _refused(self, pieces: Sequence[Piece], refusal: Refusal) -> None:
-        """Bar the last of some pieces, unless more is known to be closed than that."""
-        if not self.scope.refused(pieces, refusal):
-            self.barred.add(pieces[-1])
-
     def _reopen(self, pieces: Iterable[Piece]) -> None:
         """Look at what is open now that some pieces are taken."""
-        if not self.tally.enough:
+        if not self.growing.room.enough:
             leaves = dict.fromkeys(leaf for p in pieces for leaf in self.scope.taken(p))
             if leaves:
                 self._known = {node for _, node, _ in self._heap}
                 beyond = self.pool.beyond(leaves)
                 again = (c for c in self.pool.candidates.candidate_leaves if c.leaf in leaves)
                 self._coming.add([*again, *beyond])
-
-    def _ask(self, piece: Piece) -> Refusal | None:
-        """Ask the rules about each stage of which not all was chosen before, and take it off the queues."""
-        gone = {t for p in self.pool.of(piece.workload) if p in self.tally.chosen for t in p.tasks}
-        stages = ((piece, [t for t in stage if t not in gone], core) for stage, core in piece.stages)
-        refused = self.rules.take((stage for stage in stages if stage[1]), [])
-        return None if refused is None else refused[1]
-
-    def _cut(self) -> list[Piece]:
-        """Give back what room does not need."""
-        tally = self.tally
-        for piece in sorted(tally.chosen, key=lambda p: (p.leaf_priority, p.cost, p.rank[0]), reverse=True):
-            if tally.total - tally.loss(piece) >= tally.needed:
-                tally.change(piece, -1)
-        return list(tally.chosen)
 
 
 def _sum(pieces: Sequence[Piece], node: int) -> Amount | None:
