@@ -23,9 +23,9 @@ from tenure.model.workload import Phase
 from tenure.playthrough import play
 from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import choose
-from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaSelection
+from tenure.quota.selection_program import LinearProgram
 from tenure.rescheduler.memory import MoveMemory
 from tenure.shields.plugins import EvictionPlugins
 

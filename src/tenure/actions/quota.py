@@ -11,9 +11,9 @@ from tenure.actions.context import Context
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState
 from tenure.model.settings import ExactSettings
-from tenure.quota.exact_selection import LinearProgram
 from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
+from tenure.quota.selection_program import LinearProgram
 from tenure.rescheduler.memory import MoveMemory
 
 

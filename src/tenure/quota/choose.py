@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from tenure.engine.state.workloads import TaskState
 from tenure.quota.amounts import Amounts, Holdings, distribute, enforceable, holdings
 from tenure.quota.candidates import QuotaCandidates, QuotaPool, Tier, tier_of
-from tenure.quota.exact_selection import ExactSelection, Solve
+from tenure.quota.exact_selection import ExactSelection
 from tenure.quota.follow_up_cuts import Follow, FollowUpCut, respects
 from tenure.quota.greedy import greedy
 from tenure.quota.problem import QuotaProblem
+from tenure.quota.selection_program import Solve
 from tenure.victims.rules.pieces import Piece
 
 MOST_CUTS = 50

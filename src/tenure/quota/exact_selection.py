@@ -1,134 +1,43 @@
 """The best set of any number of pieces: an exact program, solved once for each thing that sets are compared by.
 
-Pieces that are alike are one whole variable: how many of them go, the best first. What need not be whole goes from 0 to
-1, however much that stands for: a variable that is large beside its coefficients misleads a solver. The stages are
-solved in the order of the spec (quota preemption, firing); what a stage has reached is a bound in all later ones. A
-stage whose value cannot be less than what is known already is not solved. Every answer is rounded, held against the
-rules in whole numbers, and compared by the exact key, so that no set is ever worse than the one that the search began
-with.
+The stages are solved in the order of the spec (quota preemption, firing); what a stage has reached is a bound in all
+later ones. A stage whose value cannot be less than what is known already is not solved. Every answer is rounded, held
+against the rules in whole numbers, and compared by the exact key, so that no set is ever worse than the one that the
+search began with.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Sequence
 from itertools import combinations, islice
-from math import gcd, inf
 
-from tenure.model.settings import Settings
-from tenure.quota.candidates import tier_of
 from tenure.quota.follow_up_cuts import FollowUpCut, respects
 from tenure.quota.problem import QuotaProblem, QuotaSelection
+from tenure.quota.selection_program import SelectionProgram, SelectionStage, Solve, alike
 from tenure.victims.rules.pieces import Piece
-from tenure.victims.rules.set_order import taken_by_priority
-
-Line = dict[int, int]
-"""Coefficients by variable."""
-
-_LARGE = 10**6
-"""Coefficients beyond which a line is scaled down."""
-
-MOST_AGES = 60
-"""Ages beyond which exchanges alone make a set younger or older: to be exact takes a stage for each."""
 
 _MOST_EXCHANGES = 2_000
 """Pairs of workloads that are alike which are looked at in the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinearProgram:
-    """``low <= lines <= high``, to be minimised over ``cost``; variables go from 0 to ``upper``.
-
-    ``start`` has values to begin with; those in ``broken`` need not be whole.
-    """
-
-    cost: list[float]
-    upper: list[float]
-    lines: list[dict[int, float]]
-    low: list[float]
-    high: list[float]
-    start: list[float]
-    broken: list[int]
-
-
-Solve = Callable[[LinearProgram], list[float] | None]
-"""Gives the values of an optimal solution; None if none was proved."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """One thing that sets are compared by: what the program makes least, and what a set has of it.
-
-    No set has less than ``floor``.
-    """
-
-    line: Line
-    worth: Callable[[Sequence[Piece]], int]
-    floor: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Bundle:
-    """Pieces that are alike, the best to take first, and their variable."""
-
-    pieces: list[Piece]
-    column: int
-
-
-@dataclass(slots=True)
-class _Columns:
-    """Variables and lines, while they are written."""
-
-    upper: list[float] = field(default_factory=list)
-    broken: list[int] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    low: list[float] = field(default_factory=list)
-    high: list[float] = field(default_factory=list)
-
-    def add(self, upper: float, *, whole: bool) -> int:
-        self.upper.append(upper)
-        if not whole:
-            self.broken.append(len(self.upper) - 1)
-        return len(self.upper) - 1
-
-    def bound(self, line: Line, *, low: float = -inf, high: float = inf) -> None:
-        if line:
-            self.lines.append(line)
-            self.low.append(low)
-            self.high.append(high)
 
 
 class ExactSelection:
     """The search for the best set; ``proved`` says whether it is known to be the best."""
 
     def __init__(
-        self,
-        problem: QuotaProblem,
-        pieces: Sequence[Piece],
-        known: Sequence[Piece],
-        solve: Solve,
+        self, problem: QuotaProblem, pieces: Sequence[Piece], known: Sequence[Piece], solve: Solve,
         cuts: Sequence[FollowUpCut] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.problem = problem
         self.solve = solve
         self.cuts = cuts
         self.best = list(known) if respects(known, cuts) else []
         self.value = problem.key(self.best)
         self.proved = False
-        self.write = _Columns()
-        self.ages = _ages(problem.candidates.session.settings, pieces)
-        found = _bundles(problem, pieces, cuts, by_age=bool(self.ages))
-        self.bundles = [_Bundle(b, self.write.add(len(b), whole=True)) for b in found]
-        self._columns = {piece: b.column for b in self.bundles for piece in b.pieces}
-        self._over: Line = {}
-        self._beyond: Line = {}
-        self._rules()
+        self.program = SelectionProgram(problem, pieces, cuts)
 
     def run(self) -> list[Piece]:
         """Solve stage by stage, and give the best set."""
-        for stage in self._stages():
+        for stage in self.program.stages(lambda: self.best):
             if not self._settle(stage):
                 return self.best
         self._exchange()
@@ -136,175 +45,30 @@ class ExactSelection:
         self.proved = True
         return self.best
 
-    # -- rules --------------------------------------------------------------------------------------------------------
-
-    def _rules(self) -> None:
-        problem, write = self.problem, self.write
-        bounds: dict[int, Line] = {}
-        for bundle in self.bundles:
-            piece = bundle.pieces[0]
-            for number, held in problem.bounds.binding(piece.workload.leaf, piece.amount, piece.tasks):
-                line = bounds.setdefault(number, {})
-                line[bundle.column] = line.get(bundle.column, 0) + held
-        for number, line in sorted(bounds.items()):
-            write.bound(line, high=problem.bounds.slack[number])
-        for row, need in problem.need.items():
-            line = {b.column: b.pieces[0].amount[row] for b in self.bundles if b.pieces[0].amount[row]}
-            if problem.never:
-                write.bound(line, high=need)
-            missing = write.add(1, whole=False)
-            self._over[missing] = problem.weight[row] * need
-            write.bound({**line, missing: need}, low=need)
-        self._overlaps()
-        for cut in self.cuts:
-            instead = {self._columns[p]: -1 for p in self._columns if cut.prevented_by(p)}
-            for piece in self._columns:
-                if cut.concerns(piece) and not cut.prevented_by(piece):
-                    write.bound({**instead, self._columns[piece]: 1}, high=0)
-        self._distances()
-
-    def _overlaps(self) -> None:
-        """Of one workload only pieces that do not overlap go together."""
-        by_workload: dict[str, list[_Bundle]] = {}
-        for bundle in self.bundles:
-            by_workload.setdefault(bundle.pieces[0].workload.key, []).append(bundle)
-        for own in by_workload.values():
-            for compound in (b for b in own if b.pieces[0].compound):
-                tasks = set(compound.pieces[0].tasks)
-                for other in own:
-                    common = sum(not tasks.isdisjoint(p.tasks) for p in other.pieces)
-                    if common and other is not compound:
-                        self.write.bound({other.column: 1, compound.column: common}, high=len(other.pieces))
-
-    def _distances(self) -> None:
-        """How far each queue below the top is from the amount that it should give."""
-        problem, write = self.problem, self.write
-        given: dict[tuple[int, int], Line] = {}
-        for bundle in self.bundles:
-            piece = bundle.pieces[0]
-            for queue in problem.below_top(piece.workload.leaf):
-                for row in problem.rows:
-                    if piece.amount[row]:
-                        given.setdefault((queue, row), {})[bundle.column] = piece.amount[row]
-        for (queue, row), line in sorted(given.items()):
-            wanted = problem.target.get(queue, {}).get(row, 0)
-            most = sum(int(self.write.upper[c]) * amount for c, amount in line.items())
-            far, farthest = write.add(1, whole=False), max(wanted, most)
-            write.bound({**line, far: -farthest}, high=wanted)
-            write.bound({**line, far: farthest}, low=wanted)
-            self._beyond[far] = problem.weight[row] * farthest
-
-    # -- stages -------------------------------------------------------------------------------------------------------
-
-    def _stages(self) -> Iterator[_Stage]:
-        """Give what is to be made least, the most important first."""
-        problem = self.problem
-        yield _Stage(self._over, lambda pieces: problem.left(problem.freed(pieces)), problem.left(problem.most))
-        yield self._of(lambda piece: piece.spared)
-        for level in sorted({p.workload.priority for p in self._columns}, reverse=True):
-            yield self._of(partial(_taken_of, problem, level))
-        yield self._of(lambda piece: sum(problem.weight[row] * piece.amount[row] for row in problem.rows))
-        yield _Stage(self._beyond, problem.distance)
-        yield from self._leaf_priorities()
-        yield from self._last_words()
-
-    def _of(self, worth: Callable[[Piece], int]) -> _Stage:
-        """Give a stage that is a sum over the pieces; those of one bundle have the same."""
-        line = {b.column: amount for b in self.bundles if (amount := worth(b.pieces[0]))}
-        return _Stage(line, lambda pieces: sum(map(worth, pieces)))
-
-    def _leaf_priorities(self) -> Iterator[_Stage]:
-        """Give whether anything is taken of queues of each priority, the highest first, until something has to be."""
-        for level in sorted({p.leaf_priority for p in self._columns}, reverse=True):
-            used = self.write.add(1, whole=True)
-            for bundle in self.bundles:
-                if bundle.pieces[0].leaf_priority == level:
-                    self.write.bound({bundle.column: 1, used: -len(bundle.pieces)}, high=0)
-            yield _Stage({used: 1}, partial(_taken_of_queues, level))
-            if any(p.leaf_priority == level for p in self.best):
-                return
-
-    def _last_words(self) -> Iterator[_Stage]:
-        """Give the order of all causes: age, where that decides and few differ in it, then cost, cores and tasks."""
-        if self.problem.candidates.session.settings.victims != "cost" and not self.ages:
-            return
-        for age in self.ages:
-            yield self._of(partial(_is_of_age, age))
-        yield _Stage(self._costs(), lambda pieces: sum(p.cost for p in pieces))
-        yield self._of(lambda piece: int(piece.whole))
-        yield self._of(lambda piece: len(piece.tasks))
-
-    def _costs(self) -> Line:
-        """Give what it costs: of those that are alike the cheapest go first, so that each further one costs as much."""
-        line: Line = {}
-        for bundle in self.bundles:
-            prices = Counter(p.cost for p in bundle.pieces)
-            if len(prices) == 1:
-                line[bundle.column] = bundle.pieces[0].cost
-                continue
-            parts = {self.write.add(count, whole=False): price for price, count in prices.items()}
-            self.write.bound({**dict.fromkeys(parts, 1), bundle.column: -1}, low=0, high=0)
-            line |= parts
-        return line
-
-    # -- solving ------------------------------------------------------------------------------------------------------
-
-    def _settle(self, stage: _Stage) -> bool:
+    def _settle(self, stage: SelectionStage) -> bool:
         """Make one thing least, and keep it so; False if the solver did not come to an end."""
         if stage.worth(self.best) > stage.floor:
-            values = self.solve(self._program(stage.line))
+            values = self.solve(self.program.least(stage, self.best))
             if values is None or not self._take_over(values):
                 return False
-        self.write.bound(stage.line, high=stage.worth(self.best))
+        self.program.keep(stage, self.best)
         return True
-
-    def _program(self, stage: Line) -> LinearProgram:
-        write = self.write
-        lines, low, high = [], [], []
-        for line, least, most in zip(write.lines, write.low, write.high, strict=True):
-            scaled, factor = _scaled(line)
-            lines.append(scaled)
-            low.append(least * factor)
-            high.append(most * factor)
-        cost = [0.0] * len(write.upper)
-        for column, amount in _scaled(stage)[0].items():
-            cost[column] = amount
-        return LinearProgram(cost, list(write.upper), lines, low, high, self._values(), list(write.broken))
-
-    def _values(self) -> list[float]:
-        """Give the set that is known as values; what only follows from it is left to the solver."""
-        values = [float("nan")] * len(self.write.upper)
-        chosen = set(self.best)
-        for bundle in self.bundles:
-            values[bundle.column] = sum(piece in chosen for piece in bundle.pieces)
-        return values
 
     def _take_over(self, values: Sequence[float]) -> bool:
         """Read a solution; False if the rules forbid it after all, or it is worse than what is known."""
-        chosen = list(self._read(values))
+        chosen = list(self.program.read(values))
         selection = QuotaSelection(self.problem)
         if not all(selection.try_add(piece) for piece in chosen) or not respects(chosen, self.cuts):
             return False
         self._prefer(chosen)
         return True
 
-    def _read(self, values: Sequence[float]) -> Iterator[Piece]:
-        taken: dict[str, set[object]] = {}
-        for bundle in sorted(self.bundles, key=lambda b: not b.pieces[0].compound):
-            count = round(values[bundle.column])
-            own = taken.setdefault(bundle.pieces[0].workload.key, set())
-            free = [p for p in bundle.pieces if own.isdisjoint(p.tasks)] if own else bundle.pieces
-            for piece in free[:count]:
-                if piece.compound:
-                    own.update(piece.tasks)
-                yield piece
-
     def _exchange(self) -> None:
         """Of what could stand for each other, prefer what is younger: the last word of the order."""
         same: dict[object, list[Piece]] = {}
-        for piece in self._columns:
+        for piece in self.program.columns:
             if not piece.compound:
-                same.setdefault((_alike(self.problem, piece, self.cuts), piece.cost), []).append(piece)
+                same.setdefault((alike(self.problem, piece, self.cuts), piece.cost), []).append(piece)
         chosen = set(self.best)
         for pieces in same.values():
             own = [p for p in pieces if p in chosen]
@@ -319,12 +83,12 @@ class ExactSelection:
         Only what goes as a whole with its surplus is exchanged here, piece by piece the rest is already.
         """
         own: dict[str, list[Piece]] = {}
-        for piece in self._columns:
+        for piece in self.program.columns:
             own.setdefault(piece.workload.key, []).append(piece)
         same: dict[object, list[list[Piece]]] = {}
         for pieces in own.values():
             if any(piece.compound for piece in pieces):
-                form = (*((_alike(self.problem, p, self.cuts), p.cost) for p in pieces),)
+                form = (*((alike(self.problem, p, self.cuts), p.cost) for p in pieces),)
                 same.setdefault(form, []).append(pieces)
         pairs = (pair for group in same.values() for pair in combinations(group, 2))
         for one, other in islice(pairs, _MOST_EXCHANGES):
@@ -336,66 +100,3 @@ class ExactSelection:
         found = sorted(chosen, key=lambda p: p.rank)
         if self.problem.key(found) < self.value and respects(found, self.cuts):
             self.best, self.value = found, self.problem.key(found)
-
-
-def _taken_of(problem: QuotaProblem, level: int, piece: Piece) -> int:
-    """Give what a piece has of one priority."""
-    return dict(taken_by_priority([piece], problem.cost_weights)).get(level, 0)
-
-
-def _taken_of_queues(level: int, pieces: Sequence[Piece]) -> int:
-    """Give 1 if anything is taken of queues of one priority, else 0."""
-    return int(any(p.leaf_priority == level for p in pieces))
-
-
-def _is_of_age(age: int, piece: Piece) -> int:
-    """Give 1 if a piece is of one age, else 0."""
-    return int(piece.age == age)
-
-
-def _ages(settings: Settings, pieces: Iterable[Piece]) -> list[int]:
-    """Give the ages that decide before cost, first what should go last; none where cost decides, or there are many."""
-    ages = sorted({p.age for p in pieces}, reverse=settings.victims == "youngest")
-    return [] if settings.victims == "cost" or len(ages) > MOST_AGES else ages
-
-
-def _alike(problem: QuotaProblem, piece: Piece, cuts: Sequence[FollowUpCut]) -> object:
-    """Give what pieces of one leaf have in common that are decided about together: only their number matters."""
-    charges = problem.bounds.charges(piece.tasks)
-    alone = piece if any(cut.concerns(piece) or cut.prevented_by(piece) for cut in cuts) else None
-    return (
-        piece.workload.leaf,
-        piece.amount,
-        tier_of(piece),
-        piece.spared,
-        len(piece.tasks),
-        piece.whole,
-        charges,
-        alone,
-    )
-
-
-def _bundles(
-    problem: QuotaProblem, pieces: Sequence[Piece], cuts: Sequence[FollowUpCut], *, by_age: bool
-) -> Iterable[list[Piece]]:
-    """Put pieces together that are alike; those of a workload that could be taken in several ways by themselves."""
-    several: dict[str, int] = {}
-    for piece in pieces:
-        several[piece.workload.key] = several.get(piece.workload.key, 0) + 1
-    found: dict[object, list[Piece]] = {}
-    for piece in sorted(pieces, key=lambda p: p.rank):
-        own = piece.workload.key if several[piece.workload.key] > 1 else None
-        compound = piece if piece.compound else None
-        age = piece.age if by_age else None
-        found.setdefault((own, compound, age, _alike(problem, piece, cuts)), []).append(piece)
-    return found.values()
-
-
-def _scaled(line: Line) -> tuple[dict[int, float], float]:
-    """Divide a line by what its coefficients have in common, and further where they are large."""
-    if not line:
-        return {}, 1.0
-    common = gcd(*line.values()) or 1
-    largest = max(abs(c) for c in line.values()) / common
-    factor = 1 / common if largest <= _LARGE else _LARGE / largest / common
-    return {column: amount * factor for column, amount in line.items()}, factor

@@ -23,8 +23,8 @@ from tenure.quota.arming import arm, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import QuotaChoice, choose
-from tenure.quota.exact_selection import Solve
 from tenure.quota.follow_up_cuts import Follow
+from tenure.quota.selection_program import Solve
 from tenure.quota.usage import TerminatingUsage, excess_of, used
 from tenure.victims.dry_run.outcome import AcceptedSet
 from tenure.victims.recording.record import prices, record
