@@ -29,7 +29,7 @@ def chosen(made, name, solve=None):
     this = QuotaRound(Scheduler(session_of(made)).context.evicting(), None, lambda _: ())
     number = this.queues.index[name]
     never = made.settings.quota_preemption.overshoot == "never"
-    choice = choose(this.candidates, number, this._need(number), this.shares, never=never, solve=solve)
+    choice = choose(this.choices.candidates, number, this._need(number), this.choices.shares, never=never, solve=solve)
     return choice, this
 
 
@@ -91,7 +91,7 @@ def test_amounts_against_a_plain_reading_of_the_rule(uses, data):
     assume(need)
     choice, this = chosen(made, "top")
     row = this.queues.resources.index(GPU)
-    share = {name: Fraction(this.shares[this.queues.index[name]][row], 1000) for name in uses}
+    share = {name: Fraction(this.choices.shares[this.queues.index[name]][row], 1000) for name in uses}
     got = {name: choice.problem.target[this.queues.index[name]].get(row, 0) // 1000 for name in uses}
     above_share = {name: max(0, uses[name] - max(share[name], floor[name])) for name in uses}
     above_floor = {name: uses[name] - floor[name] for name in uses}

@@ -66,3 +66,12 @@ def arm(
     if stored is None:
         return QuotaStatus(armed_at=now, delay=delay, deadline=now + delay, max=dict(queue.max))
     return replace(stored, delay=delay, deadline=stored.deadline + delay - stored.delay, max=dict(queue.max))
+
+
+def change_of(stored: QuotaStatus | None, status: QuotaStatus | None) -> str | None:
+    """Say what becomes of a deadline; None where it stays as it was stored."""
+    if status is None:
+        return "cleared"
+    if stored is None:
+        return "armed"
+    return "moved" if stored.deadline != status.deadline else None

@@ -6,7 +6,7 @@ is within its max again, so that victims which do not leave, and work that slipp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,11 +15,12 @@ from tenure.engine.quota_state import QuotaEvent, QuotaState
 from tenure.engine.serving.nominations import withdraw
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.evictions import evict_all
+from tenure.engine.state.queues import QueueTree
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.values.duration import format_time
 from tenure.model.values.readable import amount_with_unit, bare_quantity
-from tenure.quota.arming import arm, delays, over
+from tenure.quota.arming import arm, change_of, delays, over
 from tenure.quota.blockers import blockers, over_budget
 from tenure.quota.candidates import QuotaCandidates
 from tenure.quota.choose import QuotaChoice, choose
@@ -38,13 +39,66 @@ MOST_CHOICES = 8
 """Sets that are chosen for one queue while plugins refuse them."""
 
 
+class QuotaChoices:
+    """The choices of one cycle: of each queue the best set that plugins let go together."""
+
+    def __init__(self, state: EvictionState, solve: Solve | None, follow: Follow) -> None:
+        self.state = state
+        self.session = state.session
+        self.solve = solve
+        self.follow = follow
+
+    @cached_property
+    def candidates(self) -> QuotaCandidates:
+        """What may be taken."""
+        most = self.session.settings.quota_preemption.max_evictions_per_cycle
+        return QuotaCandidates(self.session, self.state.plugins, most)
+
+    @cached_property
+    def shares(self) -> list[list[int]]:
+        """Allocatable shares under the present max: what reclaim compares with."""
+        return self.state.fairness.now().allocatable_without_history
+
+    def choose(self, number: int, need: dict[int, int]) -> QuotaChoice:
+        """Choose the pieces to take; where plugins refuse some of a set, once more without those, a few times."""
+        never = self.session.settings.quota_preemption.overshoot == "never"
+        for _ in range(MOST_CHOICES):
+            choice = choose(
+                self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
+            )
+            allowed = self._allowed(choice.pieces)
+            if len(allowed) == len(choice.pieces):
+                return choice
+        return choice.only(allowed)
+
+    def _allowed(self, pieces: list[Piece]) -> list[Piece]:
+        """Leave out what plugins do not let go together with what comes before it."""
+        plugins, leaves = self.state.plugins, {piece.workload.leaf for piece in pieces}
+        protected = any(plugins.min_runtime.minimum(self.session, "quota", -1, leaf) for leaf in leaves)
+        if not protected and not plugins.others:  # what bounds a set otherwise is known to the choice
+            return pieces
+        allowed: list[Piece] = []
+        waiting = [pieces]
+        while waiting:
+            chunk = waiting.pop()
+            tasks = [t for piece in (*allowed, *chunk) for t in piece.tasks]
+            refusal = plugins.validate(self.session, "quota", None, tasks)
+            if refusal is None:
+                allowed += chunk
+            elif len(chunk) == 1:
+                self.candidates.leave_out(chunk[0], refusal)
+            else:
+                half = len(chunk) // 2
+                waiting += [chunk[half:], chunk[:half]]
+        return allowed
+
+
 class QuotaRound:
     """The work of one cycle."""
 
     def __init__(self, state: EvictionState, solve: Solve | None, follow: Follow) -> None:
         self.state = state
-        self.solve = solve
-        self.follow = follow
+        self.choices = QuotaChoices(state, solve, follow)
         self.session = state.session
         self.queues = state.session.queues
         self.settings = state.session.settings.quota_preemption
@@ -57,16 +111,6 @@ class QuotaRound:
     def leaving(self) -> TerminatingUsage:
         """What terminates, as things were before this round."""
         return TerminatingUsage(self.session)
-
-    @cached_property
-    def candidates(self) -> QuotaCandidates:
-        """What may be taken."""
-        return QuotaCandidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
-
-    @cached_property
-    def shares(self) -> list[list[int]]:
-        """Allocatable shares under the present max: what reclaim compares with."""
-        return self.state.fairness.now().allocatable_without_history
 
     def run(self) -> None:
         """Arm all queues by what they use before anything is taken, then fire top down."""
@@ -90,17 +134,10 @@ class QuotaRound:
             queue = self.queues.queues[number]
             written = replace(queue.status or QueueStatus(), quota_preemption=status)
             self.queues.queues[number] = replace(queue, status=written)
-            self._tell_change(queue.name, stored, status)
+            if kind := change_of(stored, status):
+                self._event(kind, queue.name, None if status is None else status.deadline)
             known = self.state.plan.queue_status.get(queue.name, written)
             self.state.plan.queue_status[queue.name] = replace(known, quota_preemption=status)
-
-    def _tell_change(self, name: str, stored: QuotaStatus | None, status: QuotaStatus | None) -> None:
-        if status is None:
-            self._event("cleared", name)
-        elif stored is None:
-            self._event("armed", name, status.deadline)
-        elif stored.deadline != status.deadline:
-            self._event("moved", name, status.deadline)
 
     def _event(self, kind: str, name: str, deadline: int | None = None, tasks: int = 0, price: int = 0) -> None:
         event = QuotaEvent(self.state.cycle, self.now, name, kind, deadline, tasks, price / MICRO)
@@ -128,23 +165,11 @@ class QuotaRound:
         need = self._need(number)
         if not need:
             return replace(report, state=FIRING)
-        choice = self._choose(number, need)
+        choice = self.choices.choose(number, need)
         self._carry_out(number, status, choice.pieces)
         if choice.left:
             report = self._tell_shortfall(choice, report)
         return replace(report, state=FIRING if choice.pieces or going else STUCK)
-
-    def _choose(self, number: int, need: dict[int, int]) -> QuotaChoice:
-        """Choose the pieces to take; where plugins refuse some of a set, once more without those, a few times."""
-        never = self.settings.overshoot == "never"
-        for _ in range(MOST_CHOICES):
-            choice = choose(
-                self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
-            )
-            allowed = self._allowed(choice.pieces)
-            if len(allowed) == len(choice.pieces):
-                return choice
-        return choice.only(allowed)
 
     def _tell_shortfall(self, choice: QuotaChoice, report: QuotaState) -> QuotaState:
         names = self.queues.resources
@@ -165,13 +190,14 @@ class QuotaRound:
         price = prices(self.state, self._within_bound(pieces), "quota", None)
         if not price:
             return
-        session, tasks, reason = self.session, list(price), self._reason(number, status)
+        session, tasks = self.session, list(price)
+        reason = _reason(self.queues, number, self._need(number), status)
         promises = session.nodes.waiting > 0
         evict_all(session, tasks)
         victims = dict.fromkeys(t.workload for t in tasks)
         for workload in victims if promises else ():
             if not workload.occupied():
-                self._withdraw(workload)
+                _withdraw(self.state, workload)
         with session.waiting.many():
             for workload in victims:
                 session.refresh(workload)
@@ -189,36 +215,6 @@ class QuotaRound:
                 self.left -= len(piece.tasks)
                 yield piece
 
-    def _allowed(self, pieces: list[Piece]) -> list[Piece]:
-        """Leave out what plugins do not let go together with what comes before it."""
-        plugins, leaves = self.state.plugins, {piece.workload.leaf for piece in pieces}
-        protected = any(plugins.min_runtime.minimum(self.session, "quota", -1, leaf) for leaf in leaves)
-        if not protected and not plugins.others:  # what bounds a set otherwise is known to the choice
-            return pieces
-        allowed: list[Piece] = []
-        waiting = [pieces]
-        while waiting:
-            chunk = waiting.pop()
-            tasks = [t for piece in (*allowed, *chunk) for t in piece.tasks]
-            refusal = plugins.validate(self.session, "quota", None, tasks)
-            if refusal is None:
-                allowed += chunk
-            elif len(chunk) == 1:
-                self.candidates.leave_out(chunk[0], refusal)
-            else:
-                half = len(chunk) // 2
-                waiting += [chunk[half:], chunk[:half]]
-        return allowed
-
-    def _reason(self, number: int, status: QuotaStatus) -> str:
-        queue, need = self.queues.queues[number], self._need(number)
-        parts = []
-        for row, amount in need.items():
-            resource = self.queues.resources[row]
-            most = self.queues.maximum[number][row]
-            parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
-        return f"queue {queue.name} uses {' and '.join(parts)}; deadline {format_time(status.deadline)}"
-
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
         if not self.session.nodes.waiting:
@@ -231,15 +227,25 @@ class QuotaRound:
         for workload in sorted(nominated_tasks, key=lambda w: (w.priority, -w.created_at, w.key)):
             need, amount = self._need(number), held(self.session, _promised(workload))
             if any(amount[row] > 0 for row in need) and not self.queues.carried_below_guaranteed(workload.leaf, amount):
-                self._withdraw(workload)
+                _withdraw(self.state, workload)
                 self.session.refresh(workload)
-
-    def _withdraw(self, workload: WorkloadState) -> None:
-        promised = _promised(workload)
-        withdraw(self.session, promised)
-        self.state.plan.give_up([(workload.key, t.index) for t in promised])
 
 
 def _promised(workload: WorkloadState) -> list[TaskState]:
     """Give the tasks that hold a nomination and are not being moved there."""
     return [t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0]
+
+
+def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: QuotaStatus) -> str:
+    parts = []
+    for row, amount in need.items():
+        resource, most = queues.resources[row], queues.maximum[number][row]
+        parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
+    name, deadline = queues.queues[number].name, format_time(status.deadline)
+    return f"queue {name} uses {' and '.join(parts)}; deadline {deadline}"
+
+
+def _withdraw(state: EvictionState, workload: WorkloadState) -> None:
+    promised = _promised(workload)
+    withdraw(state.session, promised)
+    state.plan.give_up([(workload.key, t.index) for t in promised])
