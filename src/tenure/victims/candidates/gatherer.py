@@ -143,67 +143,20 @@ class DeferredCandidates:
         return found
 
 
-class CandidateGatherer:
-    """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
+class CandidateMemory:
+    """The memory of one pass: candidates ``by_leaf``, for contenders that stand alike, until it takes something.
 
-    Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
-    than minimum runtime are asked, which look at each contender. Where refusals are not read (not ``detailed``), only
-    those are looked at that hold something that could be had. ``whole`` has leaves of which nothing is kept back, where
-    gatherers of one scenario after the other share them: nothing may be taken from these gatherers.
+    ``served`` are workloads to which it has given something.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        plugins: EvictionPlugins,
-        holdings: PreemptibleUsage,
-        fresh: frozenset[TaskState] = frozenset(),
-        barred: Collection[str] = (),
-        *,
-        paid: frozenset[TaskState] = frozenset(),
-        detailed: bool = True,
-        known: PieceMemo | None = None,
-    ) -> None:
+    def __init__(self, session: Session, plugins: EvictionPlugins, holdings: PreemptibleUsage) -> None:
         self.session = session
         self.plugins = plugins
-        self.known = piece_memo(session) if known is None else known
-        self.whole: LeafMemo | None = None
-        self.fresh = fresh
-        self.paid = paid
-        self.barred = barred
         self.holdings = holdings
-        self.detailed = detailed
-        self._by_leaf: dict[int, list[WorkloadState]] | None = None
-        self._served: set[WorkloadState] = set()
-        self._known: dict[int, dict[tuple[Alike, bool, bool], LeafCandidates]] = {}
-        self.sparing = True
-        self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
+        self.by_leaf: dict[int, dict[tuple[Alike, bool, bool], LeafCandidates]] = {}
+        self.served: set[WorkloadState] = set()
 
-    def gather(
-        self, rules: CauseRules, leaves: Iterable[int] | None = None, beyond: Collection[int] = ()
-    ) -> VictimCandidates:
-        """Give the candidates for a contender, from some leaves or all; those ``beyond`` when it comes to them."""
-        if leaves is None:
-            leaves = (rules.contender.leaf,) if rules.cause == "preempt" else self._leaves()
-        candidate_leaves = self.candidate_leaves(rules, leaves)
-        deferred = DeferredCandidates(self, rules, beyond) if beyond else None
-        return VictimCandidates(candidate_leaves, deferred)
-
-    def candidate_leaves(self, rules: CauseRules, leaves: Iterable[int]) -> list[LeafCandidates]:
-        """Give the candidates of each leaf."""
-        moves_itself = rules.cause == "consolidate" and rules.contender.occupied()  # others may move what it runs
-        known = {} if self.plugins.others or moves_itself else self._known
-        alike = self._alike(rules)
-        candidate_leaves = []
-        for leaf in sorted(leaves):
-            of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing, self.detailed)
-            leaf_candidates = of_leaf.get(key)
-            if leaf_candidates is None:
-                leaf_candidates = of_leaf[key] = self._leaf_candidates(rules, leaf)
-            candidate_leaves.append(leaf_candidates)
-        return candidate_leaves
-
-    def _alike(self, rules: CauseRules) -> Callable[[int], Alike]:
+    def alike(self, rules: CauseRules) -> Callable[[int], Alike]:
         """Give, by leaf, what contenders have in common to which the same candidates of it are open."""
         cause, contender, own = rules.cause, rules.contender, rules.contender.leaf
         if cause in ("preempt", "requeue"):  # its priority decides, and where requeue is fenced off, its leaf
@@ -225,36 +178,89 @@ class CandidateGatherer:
         """Something was taken from these workloads: look at them anew."""
         for workload in workloads:
             if workload.occupied():  # something is left that may be taken
-                self._known.pop(workload.leaf, None)
+                self.by_leaf.pop(workload.leaf, None)
             else:
-                for leaf_candidates in self._known.get(workload.leaf, {}).values():
+                for leaf_candidates in self.by_leaf.get(workload.leaf, {}).values():
                     leaf_candidates.drop(workload)
 
     def leave(self, workloads: Collection[WorkloadState]) -> None:
         """Leave out what has just been given something: one pass does not take back what it gave."""
-        self._served.update(workloads)
+        self.served.update(workloads)
         for workload in workloads:
-            for leaf_candidates in self._known.get(workload.leaf, {}).values():
+            for leaf_candidates in self.by_leaf.get(workload.leaf, {}).values():
                 leaf_candidates.drop(workload)
 
     def close(self) -> None:
         """The pass is over: let go of the candidates, which know their gatherer."""
-        self._known.clear()
+        self.by_leaf.clear()
+
+
+class CandidateGatherer:
+    """Gathers candidates, leaf by leaf, and remembers them for contenders that stand alike.
+
+    Contenders of one leaf (and, where that matters, of one priority) have the same candidates, unless other plugins
+    than minimum runtime are asked, which look at each contender. Where refusals are not read (not ``detailed``), only
+    those are looked at that hold something that could be had. ``whole`` has leaves of which nothing is kept back, where
+    gatherers of one scenario after the other share them: nothing may be taken from these gatherers.
+    """
+
+    def __init__(
+        self, session: Session, plugins: EvictionPlugins, holdings: PreemptibleUsage,
+        fresh: frozenset[TaskState] = frozenset(), barred: Collection[str] = (), *,
+        paid: frozenset[TaskState] = frozenset(), detailed: bool = True, known: PieceMemo | None = None,
+    ) -> None:  # fmt: skip
+        self.session = session
+        self.plugins = plugins
+        self.known = piece_memo(session) if known is None else known
+        self.whole: LeafMemo | None = None
+        self.fresh = fresh
+        self.paid = paid
+        self.barred = barred
+        self.holdings = holdings
+        self.detailed = detailed
+        self.memory = CandidateMemory(session, plugins, holdings)
+        self._served = self.memory.served
+        self.sparing = True
+        self._of_this_cycle = {t.workload for t in fresh} | {t.workload for t in paid}
+
+    def gather(
+        self, rules: CauseRules, leaves: Iterable[int] | None = None, beyond: Collection[int] = ()
+    ) -> VictimCandidates:
+        """Give the candidates for a contender, from some leaves or all; those ``beyond`` when it comes to them."""
+        if leaves is None:
+            leaves = (rules.contender.leaf,) if rules.cause == "preempt" else self._leaves()
+        candidate_leaves = self.candidate_leaves(rules, leaves)
+        deferred = DeferredCandidates(self, rules, beyond) if beyond else None
+        return VictimCandidates(candidate_leaves, deferred)
+
+    def candidate_leaves(self, rules: CauseRules, leaves: Iterable[int]) -> list[LeafCandidates]:
+        """Give the candidates of each leaf."""
+        moves_itself = rules.cause == "consolidate" and rules.contender.occupied()  # others may move what it runs
+        known = {} if self.plugins.others or moves_itself else self.memory.by_leaf
+        alike = self.memory.alike(rules)
+        candidate_leaves = []
+        for leaf in sorted(leaves):
+            of_leaf, key = known.setdefault(leaf, {}), (alike(leaf), self.sparing, self.detailed)
+            leaf_candidates = of_leaf.get(key)
+            if leaf_candidates is None:
+                leaf_candidates = of_leaf[key] = self._leaf_candidates(rules, leaf)
+            candidate_leaves.append(leaf_candidates)
+        return candidate_leaves
 
     def _leaves(self) -> Iterable[int]:
         if not self.detailed:
             self.holdings.catch_up()
             return self.holdings.leaves
-        return self._running().keys()
+        return self._running.keys()
 
+    @cached_property
     def _running(self) -> dict[int, list[WorkloadState]]:
         """Everything that runs, by leaf and name."""
-        if self._by_leaf is None:
-            self._by_leaf = {}
-            for _, workload in sorted(self.session.workloads.items()):
-                if workload.leaf >= 0 and workload.occupied():
-                    self._by_leaf.setdefault(workload.leaf, []).append(workload)
-        return self._by_leaf
+        found: dict[int, list[WorkloadState]] = {}
+        for _, workload in sorted(self.session.workloads.items()):
+            if workload.leaf >= 0 and workload.occupied():
+                found.setdefault(workload.leaf, []).append(workload)
+        return found
 
     @cached_property
     def asked_to_be_spared(self) -> set[int]:
@@ -270,9 +276,6 @@ class CandidateGatherer:
         finally:
             self.sparing = True
 
-    def _victims(self, leaf: int) -> Iterable[WorkloadState]:
-        return self._running().get(leaf, ()) if self.detailed else self.holdings.workloads(leaf)
-
     def _leaf_candidates(self, rules: CauseRules, leaf: int) -> LeafCandidates:
         self.holdings.catch_up()
         asked = leaf in self.asked_to_be_spared
@@ -282,7 +285,7 @@ class CandidateGatherer:
         pieces: list[Piece] = []
         refused: list[tuple[WorkloadState, Refusal]] = []
         shielded = 0
-        for victim in self._victims(leaf):
+        for victim in self._running.get(leaf, ()) if self.detailed else self.holdings.workloads(leaf):
             if not self._may_concern(rules, victim):
                 continue
             refusal = rules.eligible(victim)

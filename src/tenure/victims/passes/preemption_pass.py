@@ -60,7 +60,7 @@ class PreemptionPass:
             waiting = [w for w in order if _may_contend(self.state, w)]
         if waiting:
             waiting = self._take_turns(waiting)
-            self.searches.gatherer.close()
+            self.searches.gatherer.memory.close()
         for workload in waiting:
             text = f"the search for victims by {self.cause} was cut off by search.maxScenarios and goes on next cycle"
             self.state.obstacle(workload.key, Reason("SearchExhausted", text, {"cause": self.cause}))
@@ -174,7 +174,7 @@ class PreemptionPass:
             return False
         self.searches.dry_runs.carry_out(rules.contender, played)
         record(self.state, played, {}, self.cause, rules.contender, lambda _, __: "")
-        self.searches.gatherer.leave({t.workload for t in played.placed})
+        self.searches.gatherer.memory.leave({t.workload for t in played.placed})
         self.unhelped.clear()
         return True
 
@@ -197,8 +197,8 @@ class PreemptionPass:
         record(self.state, played, price, self.cause, contender, reason, wave=self.wave)
         if self.wave is not None:
             self.state.moved.update(p.workload.key for p in pieces if not p.fresh)
-        self.searches.gatherer.forget(p.workload for p in pieces)
-        self.searches.gatherer.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
+        self.searches.gatherer.memory.forget(p.workload for p in pieces)
+        self.searches.gatherer.memory.leave({t.workload for t in played.placed} - {p.workload for p in pieces})
         self.unhelped.clear()
         self.searches.dry_runs.changed.update(self.session.waiting.compact())
 
