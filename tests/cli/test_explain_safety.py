@@ -11,8 +11,8 @@ from tests.actions.helpers import MINUTE, NOW, changed, cluster, play, queue, ru
 from tests.properties.adding_up import drawn, priced
 
 from tenure.explanation.explain import explain_workload
-from tenure.explanation.prospects import EvictionProspects
 from tenure.explanation.safety import CAUSES, safety
+from tenure.explanation.standing_rules import StandingRules
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.settings import QuotaPreemptionSettings
 from tenure.model.values.duration import format_time
@@ -168,12 +168,12 @@ def test_no_cause_evicts_what_it_is_said_to_be_protected_from():
     seen = set()
     for seed in range(30):
         for state in (drawn(seed), priced(seed)):
-            prospects, found = EvictionProspects(state), play(state)
+            standing, found = StandingRules(state), play(state)
             gone = {(s.workload, s.cause) for s in found.steps if s.action == "evict" and s.to is None}
             grown = {s.workload for s in found.steps if s.action in {"bind", "nominate"}}
             growing = {w.queue for w in state.workloads if w.key in grown}
             for workload in state.workloads:
-                said = list(safety(prospects, workload.key, found.quota))
+                said = list(safety(standing, workload.key, found.quota))
                 surplus = any("tasks" in r.numbers for r in said)
                 for reason in (r for r in said if r.code == "Protected" and not surplus):
                     if reason.numbers["shield"] == "guaranteed" and workload.queue in growing:

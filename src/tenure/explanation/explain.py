@@ -13,6 +13,7 @@ from tenure.explanation.idle_causes import idle_causes
 from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
 from tenure.explanation.safety import safety
+from tenure.explanation.standing_rules import StandingRules
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.values.duration import format_time
 from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
@@ -115,10 +116,11 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         state = "partly running" if placed else "pending"
         headline = _waiting_headline(after, played.before.now, len(placed))
         nominated_tasks = tuple(r for r in pending.reasons if _is_promised(r))  # what else was tried matters no more
-        prospects = EvictionProspects(played.after, played.session)
+        standing = StandingRules(played.after, played.session)
+        prospects = EvictionProspects(standing)
         obstacles = nominated_tasks or (*pending.reasons, *idle_causes(played, key, pending.reasons, prospects))
         reasons = (*obstacles, *_made_room(played, key))
-        under_more = [_under_a_higher_max(r, played, prospects) for r in reasons]
+        under_more = [_under_a_higher_max(r, played, standing) for r in reasons]
         helps = what_helps(under_more, after, ProspectsOfOne(prospects, key))
         return Story(key, state, headline, reasons, helps, _future(pending, played), evictions, placed)
     bound = [s for s in played.steps if s.workload == key and s.action == "bind"]
@@ -130,25 +132,25 @@ def explain_workload(played: PlayThrough, workload: Workload) -> Story:
         queue, start = after.queue or DEFAULT_QUEUE, after.started_at
         headline = f"it runs in queue {queue}" + (f", since {format_time(start)}" if start is not None else "")
         refused = [r for r in played.refused if key in r.workload.split(", ")]
-        prospects = EvictionProspects(played.after, played.session)
+        standing = StandingRules(played.after, played.session)
         held = (
             *_told(played, after),
             *_unprotected(played, key),
-            *_eligible(played, key, prospects),
+            *_eligible(played, key, EvictionProspects(standing)),
             *_likely_to_end(played, after),
             *_settling(played, key),
             *(_held(r) for r in refused),
-            *safety(prospects, key, played.quota, {r.message for r in refused}),
+            *safety(standing, key, played.quota, {r.message for r in refused}),
         )
         return Story(key, "running", headline, held, evictions=evictions, nodes=placed)
     return _apart(after, evictions)
 
 
-def _under_a_higher_max(reason: Reason, played: PlayThrough, prospects: EvictionProspects) -> Reason:
+def _under_a_higher_max(reason: Reason, played: PlayThrough, standing: StandingRules) -> Reason:
     """Give a reason as it would be under a higher max: what a quota takes of the queue in this cycle would stay."""
     if reason.code != "OverMax":
         return reason
-    session, numbers, stays = prospects.session, reason.numbers, 0
+    session, numbers, stays = standing.session, reason.numbers, 0
     queues = session.queues
     for step in played.steps:
         if step.action == "evict" and step.cause == "quota" and step.workload in session.workloads:

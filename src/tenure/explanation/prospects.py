@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 
-from tenure.actions.context import Context
-from tenure.cycle import Scheduler
-from tenure.engine.refusal import Refusal
 from tenure.engine.serving.placement import may_move
-from tenure.engine.snapshot import session_of
-from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
-from tenure.fairness.current import CurrentShares
-from tenure.model.cluster import Cluster
+from tenure.explanation.standing_rules import StandingRules
 from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.policy import DISABLED, FENCE
@@ -29,37 +22,27 @@ class EvictionProspects:
     """The prospects of workloads that wait (namespace/name), as a cluster stands after a cycle.
 
     Victims are looked at one by one, by what the rules say of them and what does not end by itself. Whether there is
-    room without them is not asked: that takes a search. ``session`` holds what the cluster holds, if one is there that
-    does; nothing changes on it.
+    room without them is not asked: that takes a search.
     """
 
-    def __init__(self, cluster: Cluster, session: Session | None = None) -> None:
-        self.cluster = cluster
-        self._given = session
-
-    @cached_property
-    def _context(self) -> Context:
-        return Scheduler(self._given or session_of(self.cluster)).context
-
-    @cached_property
-    def _shares(self) -> CurrentShares:
-        return self._context.fairness.now()
+    def __init__(self, standing: StandingRules) -> None:
+        self.standing = standing
 
     def opens(self, contender: str, cause: Cause, shields: Collection[str], victim: str) -> bool:
         """Whether a victim could go once these shields are lifted from it; what cannot be told here counts as yes."""
-        waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
+        waiting, running = self._waiting(contender), self.standing.session.workloads.get(victim)
         if not _KNOWN.issuperset(shields) or waiting is None or running is None or not running.occupied():
             return True
         return self._could_go(*_otherwise(shields, waiting, running), cause=cause, lifted=shields)
 
     def priority_of(self, workload: str) -> int:
         """Give the priority of a workload; 0 if there is none of that name."""
-        found = self._context.session.workloads.get(workload)
+        found = self.standing.session.workloads.get(workload)
         return 0 if found is None else found.priority
 
     def could_take(self, contender: str, cause: Cause, victim: str) -> bool:
         """Whether the rules of a cause and shields let a victim go for a contender."""
-        waiting, running = self._waiting(contender), self._context.session.workloads.get(victim)
+        waiting, running = self._waiting(contender), self.standing.session.workloads.get(victim)
         if waiting is None or running is None or waiting is running:
             return False
         return self._could_go(waiting, running, cause=cause)
@@ -69,65 +52,37 @@ class EvictionProspects:
         waiting = self._waiting(contender)
         if waiting is None or evicts_never(waiting) or (cause == "consolidate" and not self._could_move(waiting)):
             return False
-        rules = self._rules(cause, waiting)
-        running = (w for w in self._context.session.workloads.values() if w.leaf >= 0 and w.occupied())
+        rules = self.standing.of(cause, waiting)
+        running = (w for w in self.standing.session.workloads.values() if w.leaf >= 0 and w.occupied())
         return rules.contender_may() is None and any(
             rules.concerns(w) and self._passes(rules, waiting, w) for w in running if w is not waiting
         )
 
-    def running(self, workload: str) -> WorkloadState | None:
-        """Give a workload, if it holds room in a queue."""
-        found = self._context.session.workloads.get(workload)
-        return found if found is not None and found.leaf >= 0 and found.occupied() else None
-
-    def held_back(self, cause: Cause, running: WorkloadState) -> Refusal | None:
-        """Give what keeps a cause from evicting a workload that runs, whatever that would be for."""
-        return self._context.evicting().plugins.filter(self._context.session, cause, None, running)
-
-    def minimum_runtimes_end(self, running: WorkloadState) -> list[int]:
-        """Give when its minimum runtime ends or ended, in µs, against reclaim by each other leaf; soonest first."""
-        session, shield = self._context.session, self._context.evicting().plugins.min_runtime
-        others = (leaf for leaf, is_leaf in enumerate(session.queues.leaf) if is_leaf and leaf != running.leaf)
-        return sorted({shield.protected_until(session, "reclaim", leaf, running) for leaf in others})
-
-    @property
-    def session(self) -> Session:
-        """The cluster as a session."""
-        return self._context.session
-
-    @property
-    def shared_rows(self) -> Sequence[int]:
-        """The resources, by row of amounts, that shares look at."""
-        return self._shares.rows
-
     def _waiting(self, workload: str) -> WorkloadState | None:
         """Give a workload, if it waits for something that this scheduler places."""
-        found = self._context.session.workloads.get(workload)
+        found = self.standing.session.workloads.get(workload)
         return found if found is not None and found.leaf >= 0 and found.step is not None else None
 
     def _could_move(self, contender: WorkloadState) -> bool:
-        session, step = self._context.session, contender.step
+        session, step = self.standing.session, contender.step
         return step is not None and may_move(session) and room_in_all(session, step)
-
-    def _rules(self, cause: Cause, contender: WorkloadState) -> CauseRules:
-        return self._context.causes()[cause](contender, self._shares)
 
     def _could_go(
         self, contender: WorkloadState, victim: WorkloadState, *, cause: Cause, lifted: Collection[str] = ()
     ) -> bool:
-        return self._passes(self._rules(cause, contender), contender, victim, lifted)
+        return self._passes(self.standing.of(cause, contender), contender, victim, lifted)
 
     def _passes(
         self, rules: CauseRules, contender: WorkloadState, victim: WorkloadState, lifted: Collection[str] = ()
     ) -> bool:
         """Whether rules and shields let a victim go, but for shields that are ``lifted`` or end by themselves."""
-        session = self._context.session
+        session = self.standing.session
         amount = held(session, [t for t in victim.tasks if t.node >= 0])
         refusal = rules.eligible(victim)
         if refusal is not None and refusal.shield in lifted:
             refusal = None
         refusal = refusal or rules.may_take(victim, amount, core=True, owed=[])
-        refusal = refusal or self._context.evicting().plugins.filter(session, rules.cause, contender, victim)
+        refusal = refusal or self.standing.plugins.filter(session, rules.cause, contender, victim)
         return refusal is None or refusal.until is not None or refusal.core_only
 
 

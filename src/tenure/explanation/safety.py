@@ -12,7 +12,7 @@ from tenure.engine.state.queues import QueueTree
 from tenure.engine.state.session import Session
 from tenure.engine.state.shortage import running_of_needed
 from tenure.engine.state.workloads import WorkloadState
-from tenure.explanation.prospects import EvictionProspects
+from tenure.explanation.standing_rules import StandingRules
 from tenure.model.modes import mode_of
 from tenure.model.settings import Cause, Settings
 from tenure.model.values.duration import format_time
@@ -28,7 +28,7 @@ CAUSES: Final[tuple[Cause, ...]] = ("reclaim", "preempt", "requeue", "quota")
 
 
 def safety(
-    prospects: EvictionProspects, workload: str, quota: Sequence[QuotaState], said: Collection[str] = ()
+    standing: StandingRules, workload: str, quota: Sequence[QuotaState], said: Collection[str] = ()
 ) -> Iterator[Reason]:
     """Say of a workload (namespace/name) that runs how safe it is from the causes that are enforced.
 
@@ -36,8 +36,8 @@ def safety(
 
     Parameters
     ----------
-    prospects
-        Of the cluster after its cycle.
+    standing
+        The rules of the cluster after its cycle.
     workload
         Its key. Of one that holds no room in a queue nothing is said.
     quota
@@ -45,10 +45,10 @@ def safety(
     said
         Messages of refusals that are told already.
     """
-    running = prospects.running(workload)
-    if running is None:
+    session = standing.session
+    running = session.workloads.get(workload)
+    if running is None or running.leaf < 0 or not running.occupied():
         return
-    session = prospects.session
     yield from (stale := list(_stale(session, running)))
     if never := preemptibility(running) or disabled(session.queues, running.leaf):
         yield _protected(CAUSES, never, f"no {'other ' * len(stale)}cause evicts it")
@@ -58,8 +58,8 @@ def safety(
         until = format_time(asked)
         text = f"it is spared, at the longest until {until}: it is evicted only where nothing else helps"
         yield Reason("Spared", text, {"until": until})
-    ends = prospects.minimum_runtimes_end(running)
-    open_to, refused = _asked(prospects, running, _acting(session.settings, quota), ends)
+    ends = _minimum_runtimes_end(standing, running)
+    open_to, refused = _asked(standing, running, _acting(session.settings, quota), ends)
     for refusal, causes in refused.items():
         if refusal.message not in said:
             yield _protected(causes, refusal, f"from {' and '.join(causes)}")
@@ -68,7 +68,7 @@ def safety(
         yield Reason("MayGiveWay", text, {"tasks": surplus})
     if "reclaim" in open_to and sum(session.queues.leaf) > 1:
         later = f"; from some queues its minimum runtime protects it until {format_time(ends[-1])}"
-        yield _reclaim(prospects, running, later if ends[-1] > session.now else "")
+        yield _reclaim(standing, running, later if ends[-1] > session.now else "")
     if "preempt" in open_to:
         queue = session.queues.queues[running.leaf].name
         text = f"a workload of queue {queue} with a priority above {running.priority} may preempt it"
@@ -96,20 +96,27 @@ def _acting(settings: Settings, quota: Sequence[QuotaState]) -> list[Cause]:
 
 
 def _asked(
-    prospects: EvictionProspects, running: WorkloadState, causes: Sequence[Cause], ends: Sequence[int]
+    standing: StandingRules, running: WorkloadState, causes: Sequence[Cause], ends: Sequence[int]
 ) -> tuple[list[Cause], dict[Refusal, list[Cause]]]:
     """Ask the shields of each cause: give the causes that nothing holds back, and the others by what does."""
     open_to: list[Cause] = []
     refused: dict[Refusal, list[Cause]] = {}
     for cause in causes:
-        refusal = prospects.held_back(cause, running)
+        refusal = standing.plugins.filter(standing.session, cause, None, running)
         if cause == "reclaim" and (refusal is None or refusal.shield == MIN_RUNTIME):
-            refusal = _by_other_queue(prospects.session.now, ends, refusal)
+            refusal = _by_other_queue(standing.session.now, ends, refusal)
         if refusal is None:
             open_to.append(cause)
         else:
             refused.setdefault(refusal, []).append(cause)
     return open_to, refused
+
+
+def _minimum_runtimes_end(standing: StandingRules, running: WorkloadState) -> list[int]:
+    """Give when its minimum runtime ends or ended, in µs, against reclaim by each other leaf; soonest first."""
+    session, shield = standing.session, standing.plugins.min_runtime
+    others = (leaf for leaf, is_leaf in enumerate(session.queues.leaf) if is_leaf and leaf != running.leaf)
+    return sorted({shield.protected_until(session, "reclaim", leaf, running) for leaf in others})
 
 
 def _by_other_queue(now: int, ends: Sequence[int], refusal: Refusal | None) -> Refusal | None:
@@ -135,14 +142,14 @@ def _protected(causes: Sequence[Cause], refusal: Refusal, scope: str) -> Reason:
     return Reason("Protected", f"{scope}: {refusal.message}", numbers)
 
 
-def _reclaim(prospects: EvictionProspects, running: WorkloadState, later: str) -> Reason:
+def _reclaim(standing: StandingRules, running: WorkloadState, later: str) -> Reason:
     """Say whether reclaim may take from its leaf: what that and the queues above it hold beyond their guaranteed.
 
     ``later`` ends a yes.
     """
-    session, queues = prospects.session, prospects.session.queues
+    session, queues = standing.session, standing.session.queues
     amount = held(session, [t for t in running.tasks if t.node >= 0])
-    rows = [row for row in prospects.shared_rows if amount[row]]
+    rows = [row for row in standing.shares.rows if amount[row]]
     for queue in _below_meeting(queues, running.leaf):
         if not _beyond(queues, queue, rows):
             text = f"from reclaim: queue {queues.queues[queue].name} is within its guaranteed"
