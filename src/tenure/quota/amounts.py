@@ -75,11 +75,7 @@ class _Child:
 
 
 def distribute(
-    queues: QueueTree,
-    top: int,
-    need: dict[int, int],
-    share: Sequence[Sequence[int]],
-    capacities: Sequence[Amounts],
+    queues: QueueTree, top: int, need: dict[int, int], share: Sequence[Sequence[int]], capacities: Sequence[Amounts]
 ) -> Amounts:
     """Give the amount that each queue below ``top`` should give up, by row.
 
@@ -110,14 +106,9 @@ def distribute(
 
 
 def _divide(
-    queues: QueueTree,
-    children: Sequence[int],
-    row: int,
-    amount: int,
-    share: Sequence[Sequence[int]],
-    capacities: Sequence[Amounts],
-    given: Amounts,
-) -> None:
+    queues: QueueTree, children: Sequence[int], row: int, amount: int, share: Sequence[Sequence[int]],
+    capacities: Sequence[Amounts], given: Amounts,
+) -> None:  # fmt: skip
     grain = whole_unit(queues.resources[row])
     for capacity in capacities:
         for above_share in (True, False):

@@ -40,15 +40,9 @@ class QuotaChoice:
 
 
 def choose(
-    candidates: QuotaCandidates,
-    top: int,
-    need: dict[int, int],
-    share: Sequence[Sequence[int]],
-    *,
-    never: bool,
-    solve: Solve | None = None,
-    follow: Follow = lambda _: (),
-) -> QuotaChoice:
+    candidates: QuotaCandidates, top: int, need: dict[int, int], share: Sequence[Sequence[int]], *, never: bool,
+    solve: Solve | None = None, follow: Follow = lambda _: (),
+) -> QuotaChoice:  # fmt: skip
     """Choose from the queue ``top``, of which ``need`` has to go, by row.
 
     Parameters

@@ -45,14 +45,14 @@ class QuotaChoices:
     def __init__(self, state: EvictionState, solve: Solve | None, follow: Follow) -> None:
         self.state = state
         self.session = state.session
+        self.settings = state.session.settings.quota_preemption
         self.solve = solve
         self.follow = follow
 
     @cached_property
     def candidates(self) -> QuotaCandidates:
         """What may be taken."""
-        most = self.session.settings.quota_preemption.max_evictions_per_cycle
-        return QuotaCandidates(self.session, self.state.plugins, most)
+        return QuotaCandidates(self.session, self.state.plugins, self.settings.max_evictions_per_cycle)
 
     @cached_property
     def shares(self) -> list[list[int]]:
@@ -61,11 +61,9 @@ class QuotaChoices:
 
     def choose(self, number: int, need: dict[int, int]) -> QuotaChoice:
         """Choose the pieces to take; where plugins refuse some of a set, once more without those, a few times."""
-        never = self.session.settings.quota_preemption.overshoot == "never"
+        never, solve, follow = self.settings.overshoot == "never", self.solve, self.follow
         for _ in range(MOST_CHOICES):
-            choice = choose(
-                self.candidates, number, need, self.shares, never=never, solve=self.solve, follow=self.follow
-            )
+            choice = choose(self.candidates, number, need, self.shares, never=never, solve=solve, follow=follow)
             allowed = self._allowed(choice.pieces)
             if len(allowed) == len(choice.pieces):
                 return choice

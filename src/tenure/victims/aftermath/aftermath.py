@@ -75,15 +75,9 @@ class Aftermath:
         self._cut = Counter[tuple[WorkloadState, Cause]]()
 
     def judge(
-        self,
-        contender: WorkloadState,
-        cause: Cause,
-        result: AcceptedSet,
-        shares: CurrentShares,
-        *,
-        enough: Enough | None = None,
-        accepted: bool = False,
-    ) -> Refusal | None:
+        self, contender: WorkloadState, cause: Cause, result: AcceptedSet, shares: CurrentShares, *,
+        enough: Enough | None = None, accepted: bool = False,
+    ) -> Refusal | None:  # fmt: skip
         """Refuse a set that was carried out on the session, unless it was ``accepted`` before.
 
         With ``enough``, it is noted in ``result`` what follows from it, until that is enough.

@@ -56,14 +56,9 @@ class DryRuns:
     """
 
     def __init__(
-        self,
-        session: Session,
-        placer: Placer,
-        shares: CurrentShares,
-        plugins: EvictionPlugins,
-        endings: ExpectedReleases | None = None,
-        consequences: Consequences | None = None,
-    ) -> None:
+        self, session: Session, placer: Placer, shares: CurrentShares, plugins: EvictionPlugins,
+        endings: ExpectedReleases | None = None, consequences: Consequences | None = None,
+    ) -> None:  # fmt: skip
         self.session = session
         self.placer = placer
         self.shares = shares
@@ -85,12 +80,7 @@ class DryRuns:
         return resource_weights(self.session)
 
     def play(
-        self,
-        rules: CauseRules,
-        pieces: Sequence[Piece],
-        *,
-        enough: Enough | None = None,
-        brief: bool = False,
+        self, rules: CauseRules, pieces: Sequence[Piece], *, enough: Enough | None = None, brief: bool = False
     ) -> AcceptedSet | Refusal:
         """Play a set through for the contender of ``rules``; with ``enough`` it is asked what follows from it.
 

@@ -42,15 +42,9 @@ class Consequences(Protocol):
     """The judgement of what all enabled causes would do once a set has gone."""
 
     def judge(
-        self,
-        contender: WorkloadState,
-        cause: Cause,
-        result: AcceptedSet,
-        shares: CurrentShares,
-        *,
-        enough: Enough | None = None,
-        accepted: bool = False,
-    ) -> Refusal | None:
+        self, contender: WorkloadState, cause: Cause, result: AcceptedSet, shares: CurrentShares, *,
+        enough: Enough | None = None, accepted: bool = False,
+    ) -> Refusal | None:  # fmt: skip
         """Refuse a set that is carried out on the session, unless it was ``accepted`` before.
 
         With ``enough``, note in ``result`` what follows from it, until that is enough.

@@ -37,15 +37,9 @@ def prices(state: EvictionState, pieces: Iterable[Piece], cause: Cause, contende
 
 
 def record(
-    state: EvictionState,
-    played: AcceptedSet,
-    price: Price,
-    cause: Cause,
-    contender: WorkloadState | None,
-    reason: Callable[[WorkloadState, float], str],
-    *,
-    wave: int | None = None,
-) -> None:
+    state: EvictionState, played: AcceptedSet, price: Price, cause: Cause, contender: WorkloadState | None,
+    reason: Callable[[WorkloadState, float], str], *, wave: int | None = None,
+) -> None:  # fmt: skip
     """Write what was evicted, withdrawn and placed into the plan, in the order in which it is to be carried out."""
     _undo(state, played.withdrawn)
     beneficiary = contender.key if contender is not None else None
@@ -131,14 +125,9 @@ def _batches(
 
 
 def _evict_step(
-    state: EvictionState,
-    task: TaskState,
-    price: tuple[int, int, int],
-    cause: Cause,
-    beneficiary: str | None,
-    reason: str,
-    wave: int | None,
-) -> PlanStep:
+    state: EvictionState, task: TaskState, price: tuple[int, int, int], cause: Cause, beneficiary: str | None,
+    reason: str, wave: int | None,
+) -> PlanStep:  # fmt: skip
     names, notice = state.session.nodes.names, task.notice or state.lapsed.get(task)
     action = "evict" if task.notice is None else "notice"
     return PlanStep(

@@ -72,12 +72,7 @@ class SetTrials:
     """
 
     def __init__(
-        self,
-        dry_runs: DryRuns,
-        rules: CauseRules,
-        need: RoomDemand,
-        found: SearchResult,
-        most_in_vain: int,
+        self, dry_runs: DryRuns, rules: CauseRules, need: RoomDemand, found: SearchResult, most_in_vain: int
     ) -> None:
         self.dry_runs = dry_runs
         self.rules = rules

@@ -50,16 +50,9 @@ class VictimSearch:
     """
 
     def __init__(
-        self,
-        dry_runs: DryRuns,
-        rules: CauseRules,
-        candidates: VictimCandidates,
-        scope: SearchScope | None = None,
-        most_in_vain: int = MOST_IN_VAIN,
-        *,
-        told: bool = True,
-        within: Mask | None = None,
-    ) -> None:
+        self, dry_runs: DryRuns, rules: CauseRules, candidates: VictimCandidates, scope: SearchScope | None = None,
+        most_in_vain: int = MOST_IN_VAIN, *, told: bool = True, within: Mask | None = None,
+    ) -> None:  # fmt: skip
         assert rules.contender.step is not None
         self.session = rules.session
         self.dry_runs = dry_runs
