@@ -9,12 +9,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenure.clusters.kubernetes import api, keys
+from tenure.clusters.kubernetes import api
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed
+from tenure.clusters.kubernetes.write.eviction_log_pages import (
+    EvictionLogPages,
+    entries_of,
+    free_numbers,
+    last_written,
+)
 from tenure.model.cluster import Cluster
 from tenure.model.values.duration import DAY
 
@@ -28,12 +33,11 @@ UNSURE = 60_000_000
 
 
 class EvictionLogWriter:
-    """The log's ConfigMaps, which only the leader writes."""
+    """The writer of the eviction log, which is the leader: what is entered, taken out again, and dropped as too old."""
 
     def __init__(self, client: Client, informers: InformerCache, allowed: Callable[[], None]) -> None:
-        self.client = client
-        self.informers = informers
-        self.allowed = allowed
+        self._pages = EvictionLogPages(client, informers, allowed)
+        self._pods = informers.pods
         self._unsure: dict[str, float] = {}
         self._granted: set[tuple[str, str]] = set()
 
@@ -46,12 +50,12 @@ class EvictionLogWriter:
         """
         relevance = _Relevance.to(observed, now)
         try:
-            listed = self._pages()
+            listed = self._pages.read()
         except ApiError as error:
             return {entry.uid: error for entry in entries}
         failed: dict[str, ApiError] = {}
-        current = max(listed, key=_last, default=None)
-        kept = [] if current is None else [e for e in self._done(_entries(current), now) if relevance.matters(e)]
+        current = max(listed, key=last_written, default=None)
+        kept = [] if current is None else [e for e in self._done(entries_of(current), now) if relevance.matters(e)]
         held = eviction_log.write(self._confirmed(kept))
         parts = eviction_log.pages(
             entries, max(1, eviction_log.MOST_BYTES - len(held.encode())) if kept else eviction_log.MOST_BYTES
@@ -59,15 +63,15 @@ class EvictionLogWriter:
         if current is not None:
             first, text = next(parts)
             if first:
-                self._attempt(first, failed, lambda: self._replace(current, held + text))
+                self._attempt(first, failed, lambda: self._pages.replace(current, held + text))
         rest = [(part, text) for part, text in parts if part]
-        free = _free(listed)
+        free = free_numbers(listed)
         if len(free) < len(rest):
             with suppress(ApiError):
-                free = _free(self._drop_old(relevance._replace(workloads=())))
+                free = free_numbers(self._drop_old(relevance._replace(workloads=())))
         for part, text in rest:
             number = free.pop(0) if free else -1
-            self._attempt(part, failed, lambda: self._create(number, text))  # noqa: B023
+            self._attempt(part, failed, lambda: self._pages.create(number, text))  # noqa: B023
         if rest:
             with suppress(ApiError):
                 self._drop_old(relevance)
@@ -89,7 +93,7 @@ class EvictionLogWriter:
 
     def forget(self, tasks: Container[tuple[str, str]]) -> None:
         """Take out what was announced of these tasks (by workload and name) and is withdrawn."""
-        alive = self.informers.pods.alive
+        alive = self._pods.alive
         self._keep(lambda e: (e.workload, e.task) not in tasks or not alive((e.uid,)))
 
     def _keep(self, wanted: Callable[[eviction_log.EvictionEntry], bool]) -> None:
@@ -97,12 +101,12 @@ class EvictionLogWriter:
 
         An entry that stays although nothing came of it counts for nothing: its pod is still there.
         """
-        for page in self._pages():
-            known = _entries(page)
+        for page in self._pages.read():
+            known = entries_of(page)
             kept = [e for e in known if wanted(e)]
             if len(kept) < len(known):
                 with suppress(ApiError):
-                    self._replace(page, eviction_log.write(kept))
+                    self._pages.replace(page, eviction_log.write(kept))
 
     def doubt(self, entries: Sequence[eviction_log.EvictionEntry]) -> None:
         """Keep in mind evictions of which nobody knows what came: their entries stay until their pods tell."""
@@ -133,15 +137,8 @@ class EvictionLogWriter:
         """
         clock = time.monotonic()
         self._unsure = {uid: until for uid, until in self._unsure.items() if until > clock}
-        alive, since = self.informers.pods.alive(e.uid for e in known), now - UNSURE
+        alive, since = self._pods.alive(e.uid for e in known), now - UNSURE
         return [e for e in known if e.uid not in alive or e.uid in self._unsure or (api.micros(e.at) or 0) > since]
-
-    def _pages(self) -> list[api.ApiObject]:
-        """Read the log itself, not its image: only what is there now may be added to."""
-        namespace, pool = self.informers.options.namespace, self.informers.options.pool
-        answer = self.client.get(_path(namespace), labelSelector=f"{eviction_log.LABEL}={pool}")
-        pages = decode(answer, _List).items
-        return sorted((p for p in pages if _number(p) >= 0), key=_number)
 
     def _drop_old(self, relevance: _Relevance) -> list[api.ApiObject]:
         """Delete pages that no bound asks about; what is to be remembered of them goes to the page written last.
@@ -153,52 +150,19 @@ class EvictionLogWriter:
         ApiError
             If pages cannot be read, or what is to be remembered not written; nothing is deleted then.
         """
-        pages = self._pages()
-        stay = [page for page in pages if any(map(relevance.bounds, _entries(page)))]
+        pages = self._pages.read()
+        stay = [page for page in pages if any(map(relevance.bounds, entries_of(page)))]
         old = [page for page in pages if page not in stay]
         lasting: dict[tuple[str, str], eviction_log.EvictionEntry] = {}
-        told = self._done([e for page in old for e in _entries(page)], relevance.now)
+        told = self._done([e for page in old for e in entries_of(page)], relevance.now)
         for entry in sorted(filter(relevance.matters, told), key=lambda e: api.micros(e.at) or 0):
             lasting[entry.workload, entry.workload_uid] = entry
         if lasting:
             if not stay:
                 return pages
-            last = max(stay, key=_last)
-            self._replace(last, eviction_log.write([*_entries(last), *lasting.values()]))
-        return [*stay, *(page for page in old if not self._delete(page))]
-
-    def _delete(self, page: api.ApiObject) -> bool:
-        self.allowed()
-        try:
-            self.client.delete(f"{_path(page.metadata.namespace)}/{page.metadata.name}")
-        except ApiError:
-            return False
-        return True
-
-    def _create(self, number: int, text: str) -> None:
-        if number < 0:
-            raise ApiError(0, "LogFull", f"the eviction log has {keys.LOG_PAGES} pages of what still matters")
-        namespace, pool = self.informers.options.namespace, self.informers.options.pool
-        self.allowed()
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": keys.log_page_name(pool, number), "labels": {eviction_log.LABEL: pool}},
-            "data": {eviction_log.DATA: text},
-        }
-        self.informers.wrote("eviction log", self.client.create(_path(namespace), body), is_new=True)
-
-    def _replace(self, item: api.ApiObject, text: str) -> None:
-        meta = item.metadata
-        self.allowed()
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": meta.name, "labels": meta.labels, "resourceVersion": meta.resource_version},
-            "data": {eviction_log.DATA: text},
-        }
-        answer = self.client.replace(f"{_path(meta.namespace)}/{meta.name}", body)
-        self.informers.wrote("eviction log", answer)
+            last = max(stay, key=last_written)
+            self._pages.replace(last, eviction_log.write([*entries_of(last), *lasting.values()]))
+        return [*stay, *(page for page in old if not self._pages.delete(page))]
 
 
 _MOST_KEPT_IN_MIND = 100_000
@@ -238,32 +202,3 @@ class _Relevance(NamedTuple):
         if self.bounds(entry):
             return True
         return bool(entry.times) and (api.micros(entry.at) or 0) >= self.back_to and entry.workload in self.workloads
-
-
-def _free(listed: Iterable[api.ApiObject]) -> list[int]:
-    """Give the numbers of pages that are not among those that are there."""
-    taken = set(map(_number, listed))
-    return [n for n in range(keys.LOG_PAGES) if n not in taken]
-
-
-def _entries(item: api.ApiObject) -> list[eviction_log.EvictionEntry]:
-    data = item.data if isinstance(item.data, dict) else {}
-    return eviction_log.parse(str(data.get(eviction_log.DATA, "")))[0]
-
-
-def _last(item: api.ApiObject) -> tuple[str, int]:
-    """Give a sort key by which the page that was written to last comes last."""
-    return max((e.at for e in _entries(item)), default=""), _number(item)
-
-
-def _number(item: api.ApiObject) -> int:
-    last = item.metadata.name.rpartition("-")[2]
-    return int(last) if item.metadata.name.startswith("tenure-evictions-") and last.isdecimal() else -1
-
-
-def _path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps"
-
-
-class _List(msgspec.Struct):
-    items: list[api.ApiObject]
