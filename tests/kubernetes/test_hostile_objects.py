@@ -481,7 +481,7 @@ def test_an_object_that_cannot_be_read_does_not_hold_up_its_watch():
         newer = line.replace(b'"resourceVersion":"', b'"resourceVersion":"1')
         reflector._take(reflector._event(b'{"type":"MODIFIED","object":' + newer + b"}"))
     assert len(complaints) == 4
-    assert reflector.error == ""
+    assert reflector.health.error == ""
 
 
 def test_text_that_nests_is_cut_and_stays_json():

@@ -65,7 +65,7 @@ def watching(before=lambda _reflector: None, *, slow=False):
         reflector.start()
         yield server, reflector
         assert failed == []
-        assert reflector.error == ""
+        assert reflector.health.error == ""
         server.shutdown()
 
 

@@ -32,7 +32,8 @@ from tenure.clusters.kubernetes.cache.owner_store import OwnerStore
 from tenure.clusters.kubernetes.cache.pod_records import PodReader
 from tenure.clusters.kubernetes.client.discovery import ServedResources
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
-from tenure.clusters.kubernetes.client.watch import BROKEN_SECONDS, Reflector, WatchReports
+from tenure.clusters.kubernetes.client.watch import Reflector, WatchReports
+from tenure.clusters.kubernetes.client.watch_health import BROKEN_SECONDS
 from tenure.clusters.kubernetes.decoding import decode
 from tenure.clusters.kubernetes.read import eviction_log, hyper_nodes, kueue, kueue_workloads, provisioning, volcano
 from tenure.clusters.kubernetes.read.gpu_usage import GpuUsageCollector
@@ -345,22 +346,23 @@ class InformerCache:
     def broken(self) -> list[str]:
         """Say which watches have not worked for too long, and why."""
         found = sorted(self.reflectors.items())
-        return [f"{name}: {r.error}" for name, r in found if r.broken_for >= BROKEN_SECONDS]
+        return [f"{name}: {r.health.error}" for name, r in found if r.health.broken_for >= BROKEN_SECONDS]
 
     @property
     def forbidden(self) -> list[str]:
         """Give the paths of what has to be read and may not be."""
-        return sorted(r.path for r in list(self.reflectors.values()) if r.is_forbidden)
+        return sorted(r.path for r in list(self.reflectors.values()) if r.health.is_forbidden)
 
     @property
     def lacks_rights(self) -> bool:
         """Whether something that has to be read may not be, for longer than a right needs to become known."""
-        return any(r.is_forbidden and r.broken_for >= _GRANTED_SECONDS for r in list(self.reflectors.values()))
+        known = [reflector.health for reflector in list(self.reflectors.values())]
+        return any(health.is_forbidden and health.broken_for >= _GRANTED_SECONDS for health in known)
 
     @property
     def troubles(self) -> list[str]:
         """Say which watches do not work at the moment, and why."""
-        return [f"{name}: {r.error}" for name, r in sorted(self.reflectors.items()) if r.error]
+        return [f"{name}: {r.health.error}" for name, r in sorted(self.reflectors.items()) if r.health.error]
 
     def version(self) -> int:
         """Give a number that grows with each change of anything."""

@@ -10,7 +10,6 @@ never holds up the others, nor the watch.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ import msgspec
 from tenure.clusters.kubernetes.api import ListMeta, Meta, WatchError, WatchEvent
 from tenure.clusters.kubernetes.bounded import TOO_DEEP, brief, shallow
 from tenure.clusters.kubernetes.client.requests import ApiError, Client, backoff
+from tenure.clusters.kubernetes.client.watch_health import WatchHealth
 from tenure.clusters.kubernetes.decoding import decode, decoder_of
 from tenure.model.documents.collector import collector_paused
 
@@ -30,9 +30,6 @@ PAGE = 1000
 
 WATCH_SECONDS = 300
 """After so long the server ends a watch, and it is resumed: a connection that died silently is noticed."""
-
-BROKEN_SECONDS = 20.0
-"""A watch that has not worked for so long is broken: nothing is decided by what it last said without being told so."""
 
 SILENCE_SECONDS = 90.0
 """Bookmarks come about once a minute; a stream that is silent for longer is taken to be broken."""
@@ -69,10 +66,9 @@ class WatchReports(NamedTuple):
 class Reflector(Generic[T]):
     """The thread that keeps an event handler in step with the objects under a path of the API.
 
-    ``synced`` is set once the sink has been told of a complete list; ``lag`` says for how many seconds nothing was
-    heard; ``error`` says why it does not work, and ``is_forbidden`` whether that is for want of a right. ``changed`` is
-    called after each change. What is ``optional`` counts as none where it may not be read. ``accept`` says in what form
-    objects are asked for, with a place where lists are told from single ones.
+    ``synced`` is set once the sink has been told of a complete list; ``changed`` is called after each change. What is
+    ``optional`` counts as none where it may not be read. ``accept`` says in what form objects are asked for, with a
+    place where lists are told from single ones.
     """
 
     def __init__(
@@ -98,12 +94,9 @@ class Reflector(Generic[T]):
         self.synced = threading.Event()
         self.version = ""
         self.lists = 0
-        self.error = ""
-        self.is_forbidden = False
-        self.heard = time.monotonic()
         self._stopped = threading.Event()
+        self.health = WatchHealth(self._stopped)
         self._end_stream: Callable[[], None] = _nothing
-        self._failing_since: float | None = None
         self._cut = False
         self._decode_page = decoder_of(_Page).decode
         self._decode_item = decoder_of(kind).decode
@@ -119,32 +112,11 @@ class Reflector(Generic[T]):
         self._stopped.set()
         self._end_stream()
 
-    @property
-    def lag(self) -> float:
-        """Seconds since the server was last heard of."""
-        return time.monotonic() - self.heard
-
-    @property
-    def broken_for(self) -> float:
-        """Seconds for which it has not worked; 0 while it does."""
-        since = self._failing_since
-        return 0.0 if since is None else time.monotonic() - since
-
     def _opened(self, end_stream: Callable[[], None]) -> None:
-        self._works()
+        self.health.works()
         self._end_stream = end_stream
         if self._stopped.is_set():  # while the server was asked: whoever stopped it had nothing to end
             end_stream()
-
-    def _works(self) -> None:
-        self.error, self.is_forbidden, self._failing_since = "", False, None
-
-    def _fails(self, error: str, *, is_forbidden: bool = False) -> None:
-        if self._stopped.is_set():
-            return
-        self.error, self.is_forbidden = error, is_forbidden
-        if self._failing_since is None:
-            self._failing_since = time.monotonic()
 
     def _run(self) -> None:
         attempt = 0
@@ -154,12 +126,12 @@ class Reflector(Generic[T]):
                     self._list()
                 self._watch()
                 attempt = 0
-                self._works()
+                self.health.works()
             except _ExpiredError:
                 self.version = ""
             except ApiError as error:
                 if not (self.optional and error.status in _REFUSED):
-                    self._fails(str(error), is_forbidden=error.status == _FORBIDDEN)
+                    self.health.fails(str(error), is_forbidden=error.status == _FORBIDDEN)
                 if error.status == _GONE:
                     self.version = ""
                 if self.optional and error.status in _REFUSED and not self.synced.is_set():
@@ -168,7 +140,7 @@ class Reflector(Generic[T]):
                 self._stopped.wait(backoff(attempt, error.retry_after))
                 attempt += 1
             except Exception as error:  # noqa: BLE001  a line that was cut off, or a bug: the watch must not end silently
-                self._fails(brief(error))
+                self.health.fails(brief(error))
                 self.reports.failed(self.path, error)
                 self.version = ""
                 self._stopped.wait(backoff(attempt))
@@ -188,7 +160,7 @@ class Reflector(Generic[T]):
         self.version = version
         self.lists += 1
         self.synced.set()
-        self._works()
+        self.health.works()
         self.changed()
 
     def _put(self, raw: msgspec.Raw) -> tuple[str, str]:
@@ -208,7 +180,6 @@ class Reflector(Generic[T]):
         query: dict[str, str | int] = {**self.query, "limit": PAGE}
         while True:
             page = self._page(self.client.get(self.path, accept=self.accept.format("List"), **query))
-            self.heard = time.monotonic()
             yield page
             if not page.metadata.continue_:
                 return
@@ -239,7 +210,6 @@ class Reflector(Generic[T]):
             self._take(self._event(line))
 
     def _take(self, event: WatchEvent) -> None:
-        self.heard = time.monotonic()
         if event.type == "ERROR":
             error = decode(event.object, WatchError)
             if error.code == _GONE or error.reason in _EXPIRED:
