@@ -16,9 +16,11 @@ from typing import Final
 
 from tenure.clusters.kubernetes.api import micros
 from tenure.clusters.kubernetes.external import reservations
-from tenure.clusters.kubernetes.external.controller import CONFLICT, DEAF, NOT_KNOWN, ReservationController
+from tenure.clusters.kubernetes.external.admission_check import DEAF, NOT_KNOWN
+from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.reservations import DepartedPod, NodeReservation
 from tenure.clusters.kubernetes.external.seen import EFFECT, pending_pods
+from tenure.clusters.kubernetes.external.writes import CONFLICT
 from tenure.clusters.kubernetes.read.nominations import DEFAULT_GRACE, RETURN_WITHIN
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.write.actor import Actor
