@@ -65,13 +65,15 @@ def scheduler(listen: str, in_flight: int, where: ClusterAddress, **others: Any)
                       **_holders(share=others["share_gpus"], image=others["gpu_reservation_image"]))  # fmt: skip
     client = connect(where, connections=in_flight + 64)
     from tenure.live.log import set_up  # noqa: PLC0415
+    from tenure.live.records.live_history import HistoryOptions  # noqa: PLC0415
     from tenure.live.service import Service  # noqa: PLC0415
 
     log = set_up(sys.stderr, form=others["log_format"], verbose=others["verbose"])
     identity = os.environ.get("POD_NAME") or f"{socket.gethostname()}_{os.getpid()}"
+    history = None if kept is None else HistoryOptions(others["history"], others["cluster_name"],
+                                                       others["history_backlog"], kept)  # fmt: skip
     service = Service(client, options, settings, identity=identity, in_flight=in_flight, log=log,
-                      read_only=others["read_only"], history=others["history"],
-                      history_backlog=others["history_backlog"], retention=kept, name=others["cluster_name"],
+                      read_only=others["read_only"], history=history,
                       queues=_names(others["queue_metrics"]))  # fmt: skip
     on_end(service.stop)
     guards = others["metrics_access"] == "authorized"

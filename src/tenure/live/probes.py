@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tenure.clusters.kubernetes.cache.informers import InformerCache
+from tenure.clusters.kubernetes.client.leader import Election
+from tenure.live.loop import Health
+from tenure.live.trouble_log import WITHOUT_RIGHTS
+
+STALLED_SECONDS = 120.0
+"""A loop from which nothing was heard for so long after it was to look again counts as dead."""
+
 Answer = tuple[int, str, bytes]
 """Status, content type, body."""
-
 
 Admits = Callable[[str, str], int]
 """Asked with the header ``Authorization`` and the path; gives the status of the answer, 200 to let in."""
@@ -57,6 +65,24 @@ class Probes:
         """End."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def alive(health: Health) -> Answer:
+    """Say whether the loop goes on."""
+    silent = time.monotonic() - health.due
+    ok = silent < STALLED_SECONDS
+    return plain("ok" if ok else f"a cycle is {silent:.0f}s late", ok=ok)
+
+
+def ready(informers: InformerCache, election: Election) -> Answer:
+    """Say whether everything that decisions depend on is known, and who leads."""
+    if informers.forbidden:
+        return plain(f"{WITHOUT_RIGHTS}: {', '.join(informers.forbidden)}", ok=False)
+    if not informers.synced:
+        return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
+    if informers.broken:
+        return plain("a watch is broken: " + "; ".join(informers.broken), ok=False)
+    return plain("leads" if election.leads else f"stands by; {election.holder or 'no replica'} leads", ok=True)
 
 
 _LET_IN = 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 
 from tenure.clusters.kubernetes.cache.informers import Options
@@ -14,44 +13,28 @@ from tenure.clusters.kubernetes.cluster import KubernetesCluster
 from tenure.clusters.kubernetes.external.controller import ReservationController
 from tenure.clusters.kubernetes.external.read_only import NoReservations, ReadOnlyCluster
 from tenure.clusters.kubernetes.keys import lease_name
-from tenure.clusters.kubernetes.read.proofs import EvictionProof, proof_of
 from tenure.clusters.kubernetes.write.outcome import Outcome
 from tenure.clusters.record import BROKEN
 from tenure.engine.state.session import Session
-from tenure.history.record import Origin
-from tenure.history.retention import Retention
 from tenure.live.external import ExternalRescheduler
-from tenure.live.figures import WRITTEN, Figures
+from tenure.live.figures import Figures
 from tenure.live.isolation import Fault
 from tenure.live.log import Log
 from tenure.live.loop import CycleOutcome, Loop, Pace
 from tenure.live.metrics import LiveMetrics
-from tenure.live.probes import Admits, Answer, Probes, plain
-from tenure.live.records.account import EvictionAccount
-from tenure.live.records.drain import MOST, HistoryDrain
-from tenure.live.records.proof_inquiries import ProofInquiries
-from tenure.live.records.pruner import Pruner
-from tenure.live.records.recorded_cycle import recorded
-from tenure.live.records.recorder import LiveRecorder
-from tenure.live.records.recording import Recording
+from tenure.live.probes import Admits, Answer, Probes, alive, ready
+from tenure.live.records.live_history import HistoryOptions, LiveHistory
 from tenure.live.tables import WARNINGS
+from tenure.live.trouble_log import TroubleLog
 from tenure.model.documents.collector import collector_seldom
 from tenure.model.settings import Settings
 from tenure.telemetry.events import records_of
 
-STALLED_SECONDS = 120.0
-"""A loop from which nothing was heard for so long after it was to look again counts as dead."""
-
 FAILED_PAUSE = 1.0
-
-_WITHOUT_RIGHTS = "the service account may not list and watch what decisions need; apply the manifests of this version"
 
 _LEFT_OPEN = (
     "the API server did not answer in time; the last requests were given up, and what came of them is not known"
 )
-
-DROPS_SECONDS = 60.0
-"""So often at most the log says that events were not written."""
 
 
 class Service:
@@ -68,37 +51,11 @@ class Service:
         log: Log,
         pace: Pace | None = None,
         read_only: bool = False,
-        history: str | None = None,
-        history_backlog: int = MOST,
-        retention: Retention | None = None,
-        name: str = "kubernetes",
+        history: HistoryOptions | None = None,
         queues: Sequence[str] = (),
     ) -> None:
         self.client = client
         self.log = log
-        self.proofs = ProofInquiries(lambda entry: proof_of(client, entry))
-        origin = Origin(name, options.pool)
-        self.drain = None if history is None else HistoryDrain(
-            history, origin, told=self._tell_of_history,
-            lost=self._history_lost, most=history_backlog,
-            tends=Pruner(
-                retention or Retention(), client.clock.now,
-                lambda gone: log.info("the history was pruned: records were too old", records=gone),
-                lambda error: log.failed("the history could not be pruned", error),
-            ).step,
-        )  # fmt: skip
-        self.recording = None if self.drain is None else Recording(
-            LiveRecorder(options.pool, self.proofs), self.drain.add,
-            lambda error: log.failed("the history misses a cycle", error),
-        )  # fmt: skip
-        self.account = None if history is None else EvictionAccount(
-            history, origin, client.clock.now,
-            lambda outcomes: self.figures.tell_of_outcomes(outcomes),  # noqa: PLW0108  they are made below
-            leads=lambda: self.election.leads,
-            failed=lambda error: log.failed("what evictions came to could not be read", error),
-        )  # fmt: skip
-        self._forget = threading.Event()
-        self._term = 0
         self.election = Election(
             client,
             options.namespace,
@@ -123,6 +80,10 @@ class Service:
             look_again=self.cluster.news.look_again,
             failed=lambda error: log.failed("figures could not be made", error),
         )
+        self.history = None if history is None else LiveHistory(
+            history, client, self.cluster, election=self.election, figures=self.figures, log=log
+        )  # fmt: skip
+        self.trouble_log = TroubleLog(log, self.cluster)
         self.metrics = LiveMetrics(queues)
         self.reservation_controller = (NoReservations if read_only else ReservationController)(
             self.cluster.client, self.cluster.informers
@@ -134,17 +95,14 @@ class Service:
             paused_until=self.cluster.paused_until,
             looked=self._looked,
             told=self._told,
-            waits=self._tell_of_watches,
+            waits=self.trouble_log.tell_of_watches,
             wall=client.clock.now,
             external=ExternalRescheduler(self.cluster.actor, self.reservation_controller),
             failed=self._fault,
-            outcomes=lambda: None if self.account is None else self.account.outcomes,
-            finished=lambda: () if self.account is None else self.account.finished,
+            outcomes=lambda: None if self.history is None else self.history.account.outcomes,
+            finished=lambda: () if self.history is None else self.history.account.finished,
         )
         self._stopped = threading.Event()
-        self._without_usage = False
-        self._dropped, self._dropped_at = 0, -DROPS_SECONDS
-        self._broken: list[str] = []
 
     def run(self, address: tuple[str, int], *, guards_metrics: bool = False) -> bool:
         """Serve until `stop` is called; False where it could not go on.
@@ -152,7 +110,11 @@ class Service:
         ``guards_metrics``: they are for whom the API server lets get that path.
         """
         guards: dict[str, Admits] = {"/metrics": ReaderReview(self.client).status} if guards_metrics else {}
-        pages = {"/healthz": self._alive, "/readyz": self._ready, "/metrics": self._metrics}
+        pages = {
+            "/healthz": lambda: alive(self.loop.health),
+            "/readyz": lambda: ready(self.cluster.informers, self.election),
+            "/metrics": self._metrics,
+        }
         probes = Probes(address, pages, guards)
         probes.start()
         self.log.info("scheduler starts", pool=self.cluster.informers.options.pool, port=probes.port,
@@ -161,22 +123,13 @@ class Service:
             self._until_reachable()
             self.election.start()
             self.figures.start()
-            if self.drain is not None and self.recording is not None:
-                self.figures.tell_of_history(WRITTEN)
-                self.drain.start()
-                self.recording.start()
-            if self.account is not None:
-                self.figures.tell_of_outcomes(None)
-                self.account.start()
+            if self.history is not None:
+                self.history.start()
             with collector_seldom():  # to look through all that runs takes several times as long as a cycle
                 self._go_on()
         finally:
-            if self.drain is not None and self.recording is not None:
-                self.recording.stop()
-                self.drain.stop()
-            if self.account is not None:
-                self.account.stop()
-            self.proofs.stop()
+            if self.history is not None:
+                self.history.stop()
             self.log.info("scheduler ends")
             self.figures.stop()
             self.cluster.close()
@@ -224,11 +177,10 @@ class Service:
         self.log.failed("a fault was kept to what it is about", fault.error, stage=fault.stage, about=fault.workload)
 
     def _looked(self, session: Session) -> None:
-        """Look at what a cycle begins with; the first of a term is recorded before it decides, should it never end."""
+        """Look at what a cycle begins with."""
         self.figures.look(session)
-        if self.recording is not None and self.election.terms != self._term:
-            self._term = self.election.terms
-            self.recording.begin(session.now, self.election.identity)
+        if self.history is not None:
+            self.history.begin(session)
 
     def _told(self, cycle: CycleOutcome) -> None:
         try:
@@ -242,44 +194,16 @@ class Service:
         cluster = cycle.observed.cluster
         self.figures.tell(cluster, self.cluster.paused_until(cluster.now), self.cluster.news.version)
         self.metrics.count(cycle)
-        if self.account is not None:
-            self.account.window = cluster.settings.worth.breaker.window
-            self.account.wanted = cluster.settings.worth.survival.enabled
-        if self.recording is not None:
-            self._record(self.recording, cycle)
+        if self.history is not None:
+            self.history.record(cycle)
         self.metrics.aside.set(self.loop.isolation.quarantine.count(cluster.now))
         self.metrics.refused.set(self.loop.spared.count(cluster.now))
-        self._tell_of_usage()
-        self._tell_of_drops()
-        self._tell_of_watches()
+        self.trouble_log.tell()
         self._log(cycle.outcome, cycle)
         if cycle.external is not None:
             self._log(cycle.external.outcome, cycle)
         for record in records_of(cycle.plan):
             self.log.debug(record.event, **record.fields)
-
-    def _record(self, recording: Recording, cycle: CycleOutcome) -> None:
-        """Hand on what the cycle says; nothing of what is made of it holds scheduling up."""
-        now = cycle.observed.cluster.now
-        if self._forget.is_set():
-            self._forget.clear()
-            recording.give_again()
-        proofs = self.proofs.take()
-        recording.cycle(recorded(cycle, self.cluster.paused_until(now), proofs))
-        never = [entry for entry, proof in proofs if proof is EvictionProof.NEVER]
-        if never:
-            self.cluster.strike(never)
-
-    def _tell_of_history(self, text: str) -> None:
-        """Log what the drain says, and let the node pool's status say how the history is written."""
-        self.log.warning("history", trouble=text)
-        if self.drain is not None:
-            self.figures.tell_of_history(self.drain.trouble or WRITTEN)
-
-    def _history_lost(self) -> None:
-        """Records were dropped: what stands in the cluster's own log and on its objects is given again."""
-        self._forget.set()
-        self.cluster.news.look_again()
 
     def _log(self, outcome: Outcome, cycle: CycleOutcome) -> None:
         for failure in outcome.failures:
@@ -297,55 +221,12 @@ class Service:
             self.log.info("cycle", done=len(outcome.done), refused=len(outcome.failures), skipped=len(outcome.skipped),
                           seconds=round(cycle.seconds, 4), deciding=round(cycle.deciding, 4))  # fmt: skip
 
-    def _tell_of_drops(self) -> None:
-        """Say, at most once a minute, that events were not written."""
-        dropped, now = self.cluster.events.dropped, time.monotonic()
-        if dropped > self._dropped and now - self._dropped_at >= DROPS_SECONDS:
-            self.log.warning("events were not written: too many, or refused", events=dropped - self._dropped)
-            self._dropped, self._dropped_at = dropped, now
-
-    def _tell_of_usage(self) -> None:
-        """Say once that a setting needs to know what is in use, and why that is not known."""
-        informers = self.cluster.informers
-        trouble = informers.usage.trouble or informers.gpu_usage.trouble
-        if trouble and not self._without_usage:
-            self.log.warning("no node is hot as long as it is not known what is in use", error=trouble)
-        self._without_usage = bool(trouble)
-
-    def _tell_of_watches(self) -> None:
-        """Say of each watch that does not work that it does not, and again when that changes."""
-        broken = self.cluster.informers.broken
-        if broken != self._broken:
-            for line in broken:
-                self.log.error("a watch is broken; what it last said may be out of date", watch=line)
-            if self.cluster.informers.forbidden:
-                self.log.error(_WITHOUT_RIGHTS, paths=self.cluster.informers.forbidden)
-            if not broken:
-                self.log.info("all watches work again")
-        self._broken = broken
-
-    def _alive(self) -> Answer:
-        silent = time.monotonic() - self.loop.health.due
-        ok = silent < STALLED_SECONDS
-        return plain("ok" if ok else f"a cycle is {silent:.0f}s late", ok=ok)
-
-    def _ready(self) -> Answer:
-        informers = self.cluster.informers
-        if informers.forbidden:
-            return plain(f"{_WITHOUT_RIGHTS}: {', '.join(informers.forbidden)}", ok=False)
-        if not informers.synced:
-            return plain("not everything was listed yet: " + ("; ".join(informers.troubles) or "wait"), ok=False)
-        if informers.broken:
-            return plain("a watch is broken: " + "; ".join(informers.broken), ok=False)
-        return plain(
-            "leads" if self.election.leads else f"stands by; {self.election.holder or 'no replica'} leads", ok=True
-        )
-
     def _metrics(self) -> Answer:
         self.metrics.dropped.set(self.cluster.events.dropped)
         self.metrics.kept.set(sum(1 for _ in self.reservation_controller.seen.tainted()))
-        if self.drain is not None:
-            self.metrics.tell_of_history(self.drain.backlog, self.drain.dropped, away=bool(self.drain.trouble))
+        if self.history is not None:
+            drain = self.history.drain
+            self.metrics.tell_of_history(drain.backlog, drain.dropped, away=bool(drain.trouble))
         self.metrics.leads.set(self.election.leads)
         self.metrics.broken.set(len(self.cluster.informers.broken))
         self.metrics.problems.set(self.cluster.informers.findings.count)
