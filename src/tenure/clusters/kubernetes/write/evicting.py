@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
-
-from msgspec import structs
 
 from tenure.clusters.kubernetes.cache import pod_records
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
@@ -15,15 +12,11 @@ from tenure.clusters.kubernetes.read import eviction_log
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.read.workloads import ACTIVE
 from tenure.clusters.kubernetes.write import eviction_log_writer, patches
+from tenure.clusters.kubernetes.write.eviction_entries import eviction_entries
+from tenure.clusters.kubernetes.write.eviction_requests import EvictionRequests
 from tenure.clusters.kubernetes.write.outcome import Failure, Outcome
-from tenure.clusters.kubernetes.write.overdue import REFUSED_BY_BUDGET, OverdueBudgets
-from tenure.clusters.kubernetes.write.pod_writer import PodWriter, broken
-from tenure.clusters.record import logged, times_evicted
+from tenure.clusters.kubernetes.write.pod_writer import PodWriter
 from tenure.engine.plan import EVICTING, Plan, PlanStep
-from tenure.engine.state.cost import lost_amounts
-from tenure.model.selectors import LabelSelector
-from tenure.model.settings import Settings
-from tenure.model.workload import Workload
 
 _TOO_MUCH: Final = frozenset({413, 422})
 """Answers to a write that makes an object larger than it may be."""
@@ -35,14 +28,14 @@ class EvictionWriter:
     def __init__(self, pods: PodWriter, logbook: eviction_log_writer.EvictionLogWriter) -> None:
         self._write = pods
         self._informers = pods.informers
-        self._overdue = OverdueBudgets(pods.informers)
+        self._requests = EvictionRequests(pods)
         self._logbook = logbook
 
     def refusals(self, plan: Plan, observed: Observed) -> list[Failure]:
         """Ask of each eviction of a plan whether it would be allowed; none is made."""
         asked = Outcome()
         steps = [s for s in plan.steps if s.action == "evict"]
-        self._write.each(lambda step: self._try(step, observed), steps, asked, notes_done=False)
+        self._write.each(lambda step: self._requests.rehearse(step, observed), steps, asked, notes_done=False)
         return asked.failures
 
     def announce(self, plan: Plan, observed: Observed, outcome: Outcome) -> None:
@@ -88,53 +81,25 @@ class EvictionWriter:
 
         before = len(outcome.failures)
         together = [s for s in steps if len(sets[_set_of(s)]) > 1]
-        self._write.each(lambda step: self._try(step, observed), together, outcome, notes_done=False)
+        self._write.each(lambda step: self._requests.rehearse(step, observed), together, outcome, notes_done=False)
         refused = {(f.workload, f.task) for f in outcome.failures[before:]}
         broken = {name for name, members in sets.items() if any((s.workload, s.task) in refused for s in members)}
         outcome.skipped += [s for s in steps if _set_of(s) in broken]
         return [s for s in steps if _set_of(s) not in broken]
-
-    def _try(self, step: PlanStep, observed: Observed) -> None:
-        """Make an eviction without effect."""
-        pod = observed.pod(step.workload, step.task_index)
-        self._let_go(step, pod, pod.version, observed, dry=True)
-
-    def _let_go(self, step: PlanStep, pod: PodRecord, version: str, observed: Observed, *, dry: bool = False) -> None:
-        """Evict a pod; delete it where nothing keeps it but a budget that has allowed nothing for too long."""
-        try:
-            self._ask_to_go(pod, version, dry=dry)
-        except ApiError as error:
-            if error.status not in REFUSED_BY_BUDGET:
-                raise
-            if not self._overdue.is_overdue(step, pod, observed.workloads[step.workload], observed.cluster):
-                raise
-            if not dry:  # no other reason than this one will ever stand there
-                self._write.patch(pod, patches.target_again(pod, step, observed.cluster.now))
-            self._write.client.delete(patches.pod_path(pod), patches.deletion(pod, dry=dry))
-
-    def _ask_to_go(self, pod: PodRecord, version: str, *, dry: bool) -> None:
-        """Ask for an eviction, whatever the pod's owner has changed in it since it had that version."""
-        path = patches.pod_path(pod, "eviction")
-        try:
-            self._write.client.create(path, patches.eviction(pod, version, dry=dry))
-        except ApiError as error:
-            if not self._write.still_runs(pod, error):
-                raise
-            self._write.client.create(path, patches.eviction(pod, dry=dry))
 
     def carry_out(self, steps: list[PlanStep], plan: Plan, observed: Observed, outcome: Outcome) -> None:
         """Make evictions that are allowed, set by set: each is on record before, and says on its pod why it goes."""
         steps = self._rehearse(steps, observed, outcome)
         if not steps:
             return
-        entries = self._entries(steps, plan, observed, outcome)
+        entries = eviction_entries(steps, plan, observed, outcome)
         unwritten = self._logbook.add(list(entries.values()), plan.now, observed)
         steps = self._on_record(steps, entries, unwritten, observed, outcome)
 
         def evict(step: PlanStep) -> None:
             pod = observed.pod(step.workload, step.task_index)
             marked = self._mark(pod, step, plan.now)
-            self._let_go(step, pod, marked, observed)
+            self._requests.let_go(step, pod, marked, observed)
             self._informers.pods.assume(pod, pod_records.evicted(pod, plan.now))
             with suppress(ApiError):  # it goes, whether it still says why or not
                 self._write.patch(pod, patches.target_again(pod, step, plan.now))
@@ -150,22 +115,6 @@ class EvictionWriter:
         self._logbook.doubt([e for e in entries.values() if (e.workload, e.task) in unknown])
         if known:
             self._logbook.remove([e for e in entries.values() if (e.workload, e.task) in known])
-
-    def _entries(
-        self, steps: list[PlanStep], plan: Plan, observed: Observed, outcome: Outcome
-    ) -> dict[str, eviction_log.EvictionEntry]:
-        """Give the records of evictions, by pod; one of which none can be made is a failure."""
-        entries = {}
-        times = times_evicted(plan, observed.workloads, observed.cluster.settings.worth.forgotten_after)
-        for step in steps:
-            try:
-                entry = self._entry(step, plan, observed)
-            except Exception as error:  # noqa: BLE001  one pod that cannot be written down costs no other eviction
-                outcome.failures.append(Failure(step.action, step.workload, step.task, broken(error)))
-                continue
-            uid = observed.pod(step.workload, step.task_index).uid
-            entries[uid] = structs.replace(entry, times=times.get(step.workload, 0))
-        return entries
 
     def _on_record(
         self,
@@ -204,35 +153,6 @@ class EvictionWriter:
             if error.status not in _TOO_MUCH:
                 raise
         return patches.version_of(self._write.patch_running(pod, patches.target(pod, step, now, plainly=True)))
-
-    def _entry(self, step: PlanStep, plan: Plan, observed: Observed) -> eviction_log.EvictionEntry:
-        workloads = observed.workloads
-        pod = observed.pod(step.workload, step.task_index)
-        not_before = plan.requeue.not_before.get(step.workload)
-        uid = "" if pod.kept == pod_records.BARE else observed.made[step.workload].workload.uid
-        asked = {key for rule in observed.cluster.settings.disruption.budgets for key in _keys_of(rule.selector)}
-        settings = observed.cluster.settings
-        return eviction_log.entry_of(
-            logged(step, workloads, plan.now, settings), pod.uid, uid, not_before, asked,
-            saved=_saved(pod, step, settings, workloads[step.workload], plan.now), version=pod.version,
-        )  # fmt: skip
-
-
-def _saved(pod: PodRecord, step: PlanStep, settings: Settings, workload: Workload, now: int) -> dict[str, int]:
-    """Give what of a pod's work its checkpoints keep: what it held since it began, without what has to be done again.
-
-    What is lost includes the restart, which has not been worked yet.
-    """
-    began, checkpoint = pod.task.started_at, workload.checkpoint
-    again = 0 if checkpoint is None else min(checkpoint.restart_overhead, settings.disruption.max_restart_overhead)
-    kept = 0 if began is None else now - began - max(0, step.lost - again)
-    return lost_amounts(pod.task.spec, kept, settings) if kept > 0 else {}
-
-
-def _keys_of(selector: LabelSelector | None) -> Iterator[str]:
-    if selector is not None:
-        yield from (key for key, _ in selector.match_labels)
-        yield from (requirement.key for requirement in selector.match_expressions)
 
 
 def _set_of(step: PlanStep) -> str:
