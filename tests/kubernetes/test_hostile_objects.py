@@ -498,7 +498,6 @@ def test_readers_are_total():
         said = ObjectText({"k": text}, problems)
         for read in (said.text, said.name, said.whole, said.numbers, said.time, said.duration, said.gpus):
             read("k")
-        said.note("k", dict)
         said.choice("k", ("a",))
         assert len(problems) <= 10
         decoded(text, dict)

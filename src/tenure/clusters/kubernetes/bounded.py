@@ -127,11 +127,6 @@ class ObjectText:
         """Give an amount of GPUs, in milli-GPU."""
         return self._parsed(key, lambda text: parse_queue_quantity(text, GPU))
 
-    def note(self, key: str, kind: type[T]) -> T | None:
-        """Give a JSON object of a known shape."""
-        found = self.text(key, MOST_NOTE)
-        return None if found is None else self._decoded(key, found, kind)
-
     def complain(self, key: str, what: str) -> None:
         """Note that something cannot be read."""
         self._said += 1
@@ -149,13 +144,6 @@ class ObjectText:
         except (ValueError, OverflowError) as error:
             self.complain(key, str(error))
             return None
-
-    def _decoded(self, key: str, text: str, kind: type[T]) -> T | None:
-        found = decoded(text, kind)
-        if isinstance(found, str):
-            self.complain(key, found)
-            return None
-        return found
 
 
 def decoded(text: str, kind: type[T]) -> T | str:
