@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from tenure.model.cluster import Cluster
 from tenure.model.values.resources import GPU
@@ -41,6 +41,27 @@ class Fault:
     stage: Stage
     workload: str
     error: BaseException
+
+
+class Containment:
+    """The limit of what a failure costs: it is told, and what it is about is left out.
+
+    ``fenced`` is what is raised where this process may write no more.
+    """
+
+    def __init__(self, failed: Callable[[Fault], None], fenced: type[Exception]) -> None:
+        self._failed = failed
+        self._fenced = fenced
+
+    def alone(self, stage: Stage, workload: str, do: Callable[[], Any]) -> Any:
+        """Do something; where it fails, and not for want of a lease or an API server, tell of it and give None."""
+        try:
+            return do()
+        except (OSError, self._fenced):
+            raise
+        except Exception as error:  # noqa: BLE001  it costs what it is about, and is told with its place
+            self._failed(Fault(stage, workload, error))
+            return None
 
 
 @dataclass(slots=True)

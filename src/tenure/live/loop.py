@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tenure.cycle import Scheduler
-from tenure.engine.kept_session import KeptSession
-from tenure.engine.plan import Plan, Reason
-from tenure.engine.reasons import why_pending
-from tenure.engine.serving.reserved_start import NextPass
-from tenure.engine.snapshot import session_of
+from tenure.engine.plan import Plan
 from tenure.engine.state.session import Session
-from tenure.engine.state.workloads import PENDING, WorkloadState
-from tenure.fairness.current import Fairness
 from tenure.live.confirm import Confirmation
-from tenure.live.isolation import Fault, Isolation, Stage
-from tenure.live.port import ExternalPort, LiveCluster, ObjectNote, WaitingReason
-from tenure.live.reasons import SET_ASIDE, condition
+from tenure.live.cycle_decider import CycleDecider
+from tenure.live.isolation import Containment, Fault, Isolation
+from tenure.live.port import ExternalPort, LiveCluster, ObjectNote
 from tenure.live.refusals import Refusals
 from tenure.live.refused_evictions import RefusedEvictions
 from tenure.live.tables import EVENTS
-from tenure.model.cluster import Cluster, EvictionOutcome, FinishedRuns
+from tenure.live.waiting_reasons import WaitingReasons
+from tenure.model.cluster import EvictionOutcome, FinishedRuns
 from tenure.model.settings import CAUSES, Settings
-from tenure.model.workload import Workload
-from tenure.rescheduler.memory import MoveMemory
 from tenure.telemetry.events import events_of
 
 SECOND = 1_000_000
@@ -125,20 +117,18 @@ class Loop:
         self.leads = leads
         self.pace = pace or Pace()
         self.paused_until = paused_until
-        self.looked = looked
         self.told = told
         self.waits = waits
         self.wall = wall
         self.external = external
         self.health = Health()
         self.confirmation = Confirmation()
-        self.recorded: set[tuple[str, str, str]] = set()
-        self.rescheduling = MoveMemory()
-        self.kept = KeptSession()
-        self.failed = failed
         self.outcomes = outcomes
         self.finished = finished
-        self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decide, self._attempt, failed)
+        self._containment = containment = Containment(failed, cluster.fenced)
+        self._decider = CycleDecider(lambda session: containment.alone("tell", "", lambda: looked(session)))
+        self.isolation: Isolation[tuple[Session, Plan]] = Isolation(self._decider.decide, self._decider.attempt, failed)
+        self._waiting = WaitingReasons(cluster, self.isolation.quarantine, containment)
         self.refusals = Refusals(self.isolation.quarantine)
         self.spared = RefusedEvictions()
         self._refused = 0
@@ -182,7 +172,7 @@ class Loop:
         observed = self.cluster.observe(now)
         observed = self._with_own_knowledge(observed, now)
         cluster = replace(observed.cluster, settings=self._settings(observed.cluster.settings, now))
-        self.rescheduling.sent.clear()  # what was moved stands in the cluster's log, if it was moved
+        self._decider.begin()
         (session, plan), cluster = self.isolation.decided(cluster)
         decided = time.monotonic()
         allowed = plan if self.confirmation.done else self.confirmation.of(plan, observed.identities)
@@ -193,13 +183,13 @@ class Loop:
         refused = self._refused_evictions(allowed, observed, outcome, now)
         self._refused = self._refused + 1 if outcome.failures else 0
         turn = self._beside(observed, cluster.settings, allowed)
-        notes = (self._alone("tell", "", lambda: notes_of(allowed, session)) or []) + refused
+        notes = (self._containment.alone("tell", "", lambda: notes_of(allowed, session)) or []) + refused
         times = (allowed.wake, self.isolation.quarantine.wake(now), self.spared.wake(now), observed.wake)
         allowed.wake = min((at for at in times if at is not None), default=None)
         if turn is not None:
             notes += turn.notes
             allowed.wake = min((at for at in (allowed.wake, turn.wake) if at is not None), default=None)
-        self.cluster.tell(notes, self._waiting(session, plan, observed, cluster), observed)
+        self.cluster.tell(notes, self._waiting.of(session, plan, observed, cluster), observed)
         self.health.cycles += 1
         ended, took = time.monotonic(), time.thread_time() - took
         done = CycleOutcome(allowed, observed, session, outcome, ended - began, decided - began, took, turn)
@@ -221,35 +211,12 @@ class Loop:
             return []
         return self.spared.note(outcome, plan, observed.identities, now)
 
-    def _decide(self, cluster: Cluster) -> tuple[Session, Plan]:
-        session = self.kept.take(cluster)
-        self._alone("tell", "", lambda: self.looked(session))
-        scheduler = Scheduler(session, self.recorded)
-        scheduler.context.rescheduling = self.rescheduling
-        plan = scheduler.cycle(cluster.now)
-        self.kept.keep(cluster, session, plan)
-        return session, plan
-
-    def _attempt(self, cluster: Cluster) -> Plan:
-        """Decide on a cluster, so that nothing of that is remembered."""
-        scheduler = Scheduler(session_of(cluster), set(self.recorded))
-        scheduler.context.rescheduling = MoveMemory()
-        return scheduler.cycle(cluster.now)
-
     def _beside(self, observed: Any, settings: Settings, plan: Plan) -> Any:
         """Go one step on beside another scheduler; what fails there leaves Tenure's own pods alone."""
         external = self.external
-        return None if external is None else self._alone("decide", "", lambda: external.cycle(observed, settings, plan))
-
-    def _alone(self, stage: Stage, workload: str, do: Callable[[], Any]) -> Any:
-        """Do something; where it fails, and not for want of a lease or an API server, tell of it and give None."""
-        try:
-            return do()
-        except (OSError, self.cluster.fenced):
-            raise
-        except Exception as error:  # noqa: BLE001  it costs what it is about, and is told with its place
-            self.failed(Fault(stage, workload, error))
+        if external is None:
             return None
+        return self._containment.alone("decide", "", lambda: external.cycle(observed, settings, plan))
 
     def _now(self) -> int:
         """Give the time; it never goes back between two cycles."""
@@ -278,40 +245,12 @@ class Loop:
             return longest
         return max(self.pace.least, min(longest, (wake - self.wall()) / SECOND))
 
-    def _waiting(self, session: Session, plan: Plan, observed: Any, cluster: Cluster) -> Sequence[WaitingReason]:
-        """Say of workloads that wait why they do: of those that do not say it yet, a few in each cycle."""
-        found: list[WaitingReason] = []
-        is_any_aside = self.isolation.quarantine.count(cluster.now) > 0
-        models: dict[str, Workload] = {}
-        until = time.thread_time() + _EXPLAINING
-        following = NextPass(session, Fairness(session).now)
-        for key in self.cluster.unexplained(observed, _MOST_EXPLAINED):
-            if is_any_aside and not models:
-                models = {w.key: w for w in cluster.workloads}
-            state = session.workloads.get(key)
-            aside = self.isolation.quarantine.why(models[key], cluster.now) if key in models else ""
-            if aside:
-                found.append(WaitingReason(key, SET_ASIDE, aside))
-            elif state is not None and state.leaf >= 0 and any(t.phase is PENDING for t in state.tasks):
-                said = self._alone("tell", key, lambda: condition(self._obstacles(session, state, plan, following)))  # noqa: B023
-                if said is not None:
-                    found.append(WaitingReason(key, *said))
-            if time.thread_time() > until:
-                break
-        return found
-
-    def _obstacles(self, session: Session, state: WorkloadState, plan: Plan, following: NextPass) -> tuple[Reason, ...]:
-        return (*why_pending(session, state, following), *plan.obstacles.get(state.key, ()))
-
 
 _MOST_DOUBLINGS = 30
 """Of the pause after cycles in a row in which a write was refused; far beyond the longest pause."""
 
 _REST = 0.3
 """So many times what a cycle took of a processor is the pause after it, `Pace.least` at most."""
-_MOST_EXPLAINED = 50
-_EXPLAINING = 0.05
-"""Seconds of a processor in each cycle that looking why something waits may take."""
 
 
 def notes_of(plan: Plan, session: Session) -> list[ObjectNote]:
