@@ -1,4 +1,4 @@
-"""What is written into the eviction log of evictions before they are asked for."""
+"""The entries of the eviction log that are written before their evictions are asked for."""
 
 from __future__ import annotations
 
