@@ -105,7 +105,7 @@ class Scheduler:
         if session.terms.devices.room.begin_anew():
             session.new_epoch()  # what found no devices before may find some
         if "fragmentation" in session.scorer.weights:
-            session.mix.refresh()
+            session.fragmentation.refresh()
         plan = Plan(now, queue_status=self.context.fairness.to_write())
         context = self.context
         context.plan, context.cycle, context.paid = plan, self.cycles, frozenset(session.nominated)

@@ -56,7 +56,7 @@ def test_a_class_has_the_scores_and_slots_that_it_would_have_without_a_wider_one
         session = random_session(dice)
         scorer, placer = session.scorer, Placer(session)
         tasks = [t for w in session.workloads.values() for t in w.tasks]
-        session.mix.refresh()
+        session.fragmentation.refresh()
         for _ in range(12):
             one = dice.choice(tasks)
             if one.node >= 0:

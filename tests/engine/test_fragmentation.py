@@ -114,6 +114,7 @@ def use(session: Session, mix: list[tuple[Ask, int]]) -> None:
     """Let fragmentation be measured for this mix."""
     classes = [(session.classes.of(ask.spec()), count) for ask, count in mix]
     session.mix.fix({cls.id: (cls, count) for cls, count in classes})
+    session.fragmentation.refresh()
 
 
 def share_with_gpu(mix: list[tuple[Ask, int]]) -> float:
@@ -126,7 +127,7 @@ def test_growth_is_that_of_the_definition(nodes: list[State], mix: list[tuple[As
     """Classes without GPU, which the engine leaves out, add the same growth on every node: minus what is taken."""
     session = session_of(nodes)
     use(session, mix)
-    growth = session.mix.growth(session.classes.of(ask.spec()), slice(None))
+    growth = session.fragmentation.growth(session.classes.of(ask.spec()), slice(None))
     share = share_with_gpu(mix)
     for number, state in enumerate(nodes):
         naive = least_growth(state, ask, mix)
@@ -143,7 +144,7 @@ def test_growth_and_total_follow_what_changes(
     use(session, mix)
     ask = data.draw(st.sampled_from([ask for ask, _ in mix]))
     cls = session.classes.of(ask.spec())
-    session.mix.growth(cls, slice(None))
+    session.fragmentation.growth(cls, slice(None))
     number = data.draw(st.integers(0, len(nodes) - 1))
     freer = State(nodes[number].cpu // 2, tuple(have // 2 for have in nodes[number].devices))
     parts = [(i, have - left) for i, (have, left) in enumerate(zip(nodes[number].devices, freer.devices, strict=True))]
@@ -151,10 +152,10 @@ def test_growth_and_total_follow_what_changes(
     after = [freer if i == number else state for i, state in enumerate(nodes)]
     fresh = session_of(after)
     use(fresh, mix)
-    assert session.mix.total() == pytest.approx(fresh.mix.total(), abs=1e-6)
+    assert session.fragmentation.total() == pytest.approx(fresh.fragmentation.total(), abs=1e-6)
     known = share_with_gpu(mix)
     total = sum(expected(s, mix) - (1 - known) * sum(s.devices) for s in after)
-    assert session.mix.total() * known == pytest.approx(total, abs=1e-6)
+    assert session.fragmentation.total() * known == pytest.approx(total, abs=1e-6)
 
 
 @given(state=states, mix=mixes, ask=with_gpu.filter(lambda a: a.gpus == 1 and a.milli < MILLI))
@@ -162,7 +163,7 @@ def test_a_part_of_a_device_goes_where_it_adds_least(state: State, mix: list[tup
     """Of the devices of one node, one is chosen on which the growth is least."""
     session = session_of([state])
     use(session, mix)
-    chosen = session.mix.devices(session.classes.of(ask.spec()), 0, list(state.devices))
+    chosen = session.fragmentation.devices(session.classes.of(ask.spec()), 0, list(state.devices))
     after = placements(state, ask)
     if not after:
         assert state.cpu < ask.cpu or chosen == ()

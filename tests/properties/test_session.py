@@ -92,7 +92,7 @@ class Operations:
 def begun(cluster):
     """Give a session as a cycle begins on it."""
     session = session_of(cluster)
-    session.mix.refresh()
+    session.fragmentation.refresh()
     return session
 
 

@@ -125,6 +125,7 @@ class Simulation:
                 if cls.whole or cls.devices:
                     mix[cls.id] = (cls, mix.get(cls.id, (cls, 0))[1] + 1)
         self.session.mix.fix(mix)  # type: ignore[arg-type]
+        self.session.fragmentation.refresh()
 
     def _start_initial(self, workloads: Iterable[Workload]) -> None:
         for job, model in enumerate(workloads):

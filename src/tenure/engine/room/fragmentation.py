@@ -9,81 +9,75 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.room.class_mix import ClassMix
 from tenure.engine.room.classes import Floats, TaskClass
 from tenure.engine.room.nodes import THEN, Ints, NodeTable
 from tenure.model.values.resources import MILLI
 
-MOST_CLASSES = 256
-"""The mix is cut to this many classes, the most frequent ones."""
-
 Index = NDArray[np.int64] | slice
+
+
+class MixDemand:
+    """What the classes of a mix ask of each node, as arrays over these classes; ``share`` is each one's part of it."""
+
+    def __init__(self, nodes: NodeTable, mix: Sequence[tuple[TaskClass, int]]) -> None:
+        classes, count = [cls for cls, _ in mix], len(mix)
+        counts = np.array([seen for _, seen in mix], np.float64)
+        self.share = counts / counts.sum() if classes else counts
+        self.need = np.array([c.whole or c.devices for c in classes], np.int64)
+        rows = [r for r in range(nodes.amounts) if r != nodes.gpu_row]
+        asks = np.array([c.ask for c in classes], np.int64).reshape(count, nodes.rows)
+        self._rows = [(r, asks[:, r]) for r in rows if count and asks[:, r].any()]
+        self._static = np.array([c.static for c in classes], bool).reshape(count, len(nodes)).T
+        milli = [np.full(len(nodes), MILLI) if c.milli is None else c.milli for c in classes]
+        self._milli = np.array(milli, np.int64).reshape(count, len(nodes)).T
+        self._uniform = bool(classes) and bool((self._milli == self._milli[:1]).all())
+        self.size_of: Index = slice(None)
+        if self._uniform:
+            self._sizes, self.size_of = np.unique(self._milli[0], return_inverse=True)
+
+    def amounts(self, nodes: Ints) -> Ints:
+        """Milli-GPU of a device that is asked for: ``int64[nodes or 1, sizes]``; ``size_of`` gives a class's size."""
+        return self._sizes[None] if self._uniform else self._milli[nodes]
+
+    def hosts(self, nodes: Ints, room: Ints) -> NDArray[np.bool_]:
+        """Which nodes have what each class asks for beside GPUs: ``bool[nodes, classes]``."""
+        hosts = self._static[nodes]
+        for row, ask in self._rows:
+            hosts = hosts & (room[row][:, None] >= ask)
+        return hosts
 
 
 class Fragmentation:
     """Fragmentation under a mix of classes; ``version`` grows whenever the mix in use changes."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    _demand: MixDemand  # from the first refresh on
+
+    def __init__(self, nodes: NodeTable, mix: ClassMix) -> None:
         self.nodes = nodes
+        self.mix = mix
         self.version = 0
-        self._seen: dict[int, int] = {}
-        self._classes: dict[int, TaskClass] = {}
-        self._total = 0
-        self._used_total = -1
-        self._fixed = False
         self._now = np.zeros(len(nodes))
         self._synced = -1
 
-    def observe(self, cls: TaskClass, count: int = 1) -> None:
-        """Count tasks of a class that were seen."""
-        if (cls.whole or cls.devices) and not self._fixed:
-            self._seen[cls.id] = self._seen.get(cls.id, 0) + count
-            self._classes[cls.id] = cls
-            self._total += count
-
-    def fix(self, mix: Mapping[int, tuple[TaskClass, int]]) -> None:
-        """Use this mix, whatever is seen: number of tasks by class."""
-        self._seen.clear()
-        self._total = 0
-        for cls, count in mix.values():
-            self.observe(cls, count)
-        self._fixed = True
-        self._used_total = -1
-        self.refresh()
-
     def refresh(self) -> None:
-        """Take what was seen into use, once it has grown by a tenth since the last time."""
-        if self._used_total >= 0 and (self._fixed or self._total < 1.1 * self._used_total + 1):
-            return
-        self._used_total = self._total
-        self.version += 1
-        self._synced = -1
-        chosen = sorted(self._seen, key=lambda c: (-self._seen[c], c))[:MOST_CLASSES]
-        classes = [self._classes[c] for c in sorted(chosen)]
-        counts = np.array([self._seen[c.id] for c in classes], np.float64)
-        self._share = counts / counts.sum() if classes else counts
-        self._need = np.array([c.whole or c.devices for c in classes], np.int64)
-        rows = [r for r in range(self.nodes.amounts) if r != self.nodes.gpu_row]
-        asks = np.array([c.ask for c in classes], np.int64).reshape(len(classes), self.nodes.rows)
-        self._rows = [(r, asks[:, r]) for r in rows if len(classes) and asks[:, r].any()]
-        self._static = np.array([c.static for c in classes], bool).reshape(len(classes), len(self.nodes)).T
-        milli = [np.full(len(self.nodes), MILLI) if c.milli is None else c.milli for c in classes]
-        self._milli = np.array(milli, np.int64).reshape(len(classes), len(self.nodes)).T
-        self._uniform = bool(classes) and bool((self._milli == self._milli[:1]).all())
-        self._size_of: Index = slice(None)
-        if self._uniform:
-            self._sizes, self._size_of = np.unique(self._milli[0], return_inverse=True)
+        """Use the mix as it is now, if it has become another."""
+        if self.mix.renew():
+            self.version += 1
+            self._synced = -1
+            self._demand = MixDemand(self.nodes, self.mix.most_frequent())
 
     def growth(self, cls: TaskClass, index: Index) -> Floats:
         """Growth of expected fragmentation, in milli-GPU, if one task of ``cls`` went to each of the nodes.
 
         For a part of one device, on the device where it grows least.
         """
-        if not len(self._need):
+        if not len(self._demand.need):
             return np.zeros(len(np.arange(len(self.nodes))[index]))
         nodes = np.arange(len(self.nodes))[index]
         self._catch_up()
@@ -92,7 +86,7 @@ class Fragmentation:
         if cls.milli is not None and cls.devices == 1:
             least: Floats = self._by_device(cls, nodes, device, room).min(axis=1, initial=np.inf)
             return least - self._now[nodes]
-        return self._fragment(nodes, self._without(cls, nodes, device), room) - self._now[nodes]
+        return self._fragment(nodes, _without(cls, nodes, device), room) - self._now[nodes]
 
     def devices(self, cls: TaskClass, node: int, free: list[int]) -> tuple[int, ...]:
         """Give the device of ``node`` where a part of one device adds least; ties: the fullest, then the lowest.
@@ -102,7 +96,7 @@ class Fragmentation:
         assert cls.milli is not None
         milli = int(cls.milli[node])
         fits = [i for i, have in enumerate(free) if have >= milli]
-        if len(fits) <= 1 or not len(self._need):
+        if len(fits) <= 1 or not len(self._demand.need):
             return tuple(fits[:1])
         nodes = np.array([node])
         room = self.nodes.room[self.nodes.rows :, nodes] - cls.ask[:, None]
@@ -125,38 +119,16 @@ class Fragmentation:
             self._now[stale] = self._fragment(stale, self.nodes.device[THEN][stale], room)
         self._synced = len(changed)
 
-    def _without(self, cls: TaskClass, nodes: Ints, device: Ints) -> Ints:
-        """Devices after a task that takes several of one node: the fullest that have room."""
-        if not (cls.whole or cls.devices):
-            return device
-        need = np.full(len(nodes), MILLI) if cls.milli is None else cls.milli[nodes]
-        fits = device >= need[:, None]
-        order = np.argsort(np.where(fits, device, 1 << 40), axis=1, kind="stable")[:, : cls.whole or cls.devices]
-        after = device.copy()
-        taken = np.take_along_axis(after, order, axis=1) - need[:, None]
-        np.put_along_axis(after, order, np.maximum(taken, 0), axis=1)
-        return after
-
-    def _amounts(self, nodes: Ints) -> Ints:
-        """Milli-GPU of a device that is asked for: ``int64[nodes or 1, sizes]``; ``_size_of`` gives a class's size."""
-        return self._sizes[None] if self._uniform else self._milli[nodes]
-
-    def _hosts(self, nodes: Ints, room: Ints) -> NDArray[np.bool_]:
-        """Which nodes have what each class asks for beside GPUs: ``bool[nodes, classes]``."""
-        hosts = self._static[nodes]
-        for row, ask in self._rows:
-            hosts = hosts & (room[row][:, None] >= ask)
-        return hosts
-
     def _fragment(self, nodes: Ints, device: Ints, room: Ints) -> Floats:
-        if not len(self._need):
+        demand = self._demand
+        if not len(demand.need):
             return np.zeros(len(nodes))
-        enough = device[:, :, None] >= self._amounts(nodes)[:, None, :]
-        count = enough.sum(axis=1)[:, self._size_of]
-        lost = np.where(enough, 0, device[:, :, None]).sum(axis=1)[:, self._size_of]
-        hosts = self._hosts(nodes, room) & (count >= self._need)
+        enough = device[:, :, None] >= demand.amounts(nodes)[:, None, :]
+        count = enough.sum(axis=1)[:, demand.size_of]
+        lost = np.where(enough, 0, device[:, :, None]).sum(axis=1)[:, demand.size_of]
+        hosts = demand.hosts(nodes, room) & (count >= demand.need)
         total = device.sum(axis=1)[:, None]
-        result: Floats = np.where(hosts, lost, total) @ self._share
+        result: Floats = np.where(hosts, lost, total) @ demand.share
         return result
 
     def _by_device(self, cls: TaskClass, nodes: Ints, device: Ints, room: Ints) -> Floats:
@@ -164,7 +136,8 @@ class Fragmentation:
         does not fit.
         """
         assert cls.milli is not None
-        amounts = self._amounts(nodes)[:, None, :]
+        demand = self._demand
+        amounts = demand.amounts(nodes)[:, None, :]
         before = device[:, :, None]
         after = before - cls.milli[nodes][:, None, None]
         enough, still = before >= amounts, after >= amounts
@@ -172,7 +145,20 @@ class Fragmentation:
         # Only one device changes, so what all have together changes by what that one does.
         count = enough.sum(axis=1, keepdims=True) + still.astype(np.int64) - enough
         lost = unusable.sum(axis=1, keepdims=True) + np.where(still, 0, after) - unusable
-        hosts = self._hosts(nodes, room)[:, None, :] & (count[:, :, self._size_of] >= self._need)
+        hosts = demand.hosts(nodes, room)[:, None, :] & (count[:, :, demand.size_of] >= demand.need)
         total = before.sum(axis=1, keepdims=True) - cls.milli[nodes][:, None, None]
-        result = np.where(hosts, lost[:, :, self._size_of], total) @ self._share
+        result = np.where(hosts, lost[:, :, demand.size_of], total) @ demand.share
         return np.where(after[:, :, 0] >= 0, result, np.inf)
+
+
+def _without(cls: TaskClass, nodes: Ints, device: Ints) -> Ints:
+    """Devices after a task that takes several of one node: the fullest that have room."""
+    if not (cls.whole or cls.devices):
+        return device
+    need = np.full(len(nodes), MILLI) if cls.milli is None else cls.milli[nodes]
+    fits = device >= need[:, None]
+    order = np.argsort(np.where(fits, device, 1 << 40), axis=1, kind="stable")[:, : cls.whole or cls.devices]
+    after = device.copy()
+    taken = np.take_along_axis(after, order, axis=1) - need[:, None]
+    np.put_along_axis(after, order, np.maximum(taken, 0), axis=1)
+    return after

@@ -50,9 +50,9 @@ Mask = NDArray[np.bool_]
 class Scorer:
     """Scores of nodes for classes of tasks, under one placement policy or a weighted mixture."""
 
-    def __init__(self, nodes: NodeTable, placement: Policy | dict[Policy, float], mix: Fragmentation) -> None:
+    def __init__(self, nodes: NodeTable, placement: Policy | dict[Policy, float], fragmentation: Fragmentation) -> None:
         self.nodes = nodes
-        self.fragmentation = mix
+        self.fragmentation = fragmentation
         self.weights: dict[Policy, float] = placement if isinstance(placement, dict) else {placement: 1.0}
         self.single: Policy | None = placement if isinstance(placement, str) else None
         self.packed = self.single != "spread"

@@ -45,7 +45,7 @@ class ImaginedRoom:
         nodes.device = session.nodes.device.copy()
         nodes.device[NOW] = nodes.device[THEN]
         single = session.scorer.single
-        self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.mix)
+        self.scorer = Scorer(nodes, "spread" if single == "spread" else "binpack", session.fragmentation)
 
     @classmethod
     def left_on_one(cls, session: Session, room: list[int]) -> ImaginedRoom:

@@ -242,7 +242,7 @@ class Placer:
             return kernels.whole_devices(free, cls.whole)
         assert cls.milli is not None
         if self.scorer.single == "fragmentation" and cls.devices == 1:
-            return self.session.mix.devices(cls, node, free)
+            return self.session.fragmentation.devices(cls, node, free)
         later = self.nodes.free_devices(node, bindable=False)
         return kernels.choose_devices(free, later, int(cls.milli[node]), cls.devices, packed=self.scorer.packed)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tenure.engine.journal import Journal
+from tenure.engine.room.class_mix import ClassMix
 from tenure.engine.room.classes import ClassTable
 from tenure.engine.room.fragmentation import Fragmentation
 from tenure.engine.room.nodes import NodeTable, resources_of
@@ -71,8 +72,9 @@ class SessionState:
         self.nodes.counts = counts
         self.queues = QueueTree(queue_list, self.nodes.resources[: self.nodes.amounts], self.journal)
         self.classes = ClassTable(self.nodes)
-        self.mix = Fragmentation(self.nodes)
-        self.scorer = Scorer(self.nodes, settings.placement, self.mix)
+        self.mix = ClassMix()
+        self.fragmentation = Fragmentation(self.nodes, self.mix)
+        self.scorer = Scorer(self.nodes, settings.placement, self.fragmentation)
         self.terms = TermTable(self.nodes, self.journal, namespaces)
         self.occupancy = Occupancy(self.nodes, self.queues, self.terms, self.journal)
         self.steps = Steps()

@@ -109,7 +109,7 @@ class LayoutWorth:
         if not self.terms.scattered:
             return 0.0
         price = self.session.settings.disruption.cost.get(GPU, 0.0)
-        return self.terms.scattered * price * self.session.mix.total() / MILLI
+        return self.terms.scattered * price * self.session.fragmentation.total() / MILLI
 
     def arrival(self, cls: TaskClass) -> Floats:
         """Estimate what one task more would change of the worth of each node: ``float64[nodes]``."""
@@ -122,7 +122,7 @@ class LayoutWorth:
             found += self.terms.whole * self._less_whole(cls)
         if self.terms.scattered:
             price = self.session.settings.disruption.cost.get(GPU, 0.0)
-            found -= self.terms.scattered * price / MILLI * self.session.mix.growth(cls, everywhere)
+            found -= self.terms.scattered * price / MILLI * self.session.fragmentation.growth(cls, everywhere)
         return found
 
     def liking(self, task: TaskState) -> Floats | None:
