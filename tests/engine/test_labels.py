@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.engine.room.labels import NodeLabels, selects, tolerates
+from tenure.engine.room.domains import NodeDomains
+from tenure.engine.room.labels import NodeLabels, selects
+from tenure.engine.room.taints import tolerates
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 
@@ -29,7 +31,7 @@ def test_an_expression_admits_the_nodes(operator, value, admitted):
         Node(name=name, allocatable={}, labels={} if text is None else {"size": text}) for name, text in values.items()
     ]
     asked = Requirement(key="size", operator=operator, values=() if value is None else (value,))
-    mask = NodeLabels(nodes).term(NodeSelectorTerm(match_expressions=(asked,)))
+    mask = NodeLabels(nodes, NodeDomains(nodes)).term(NodeSelectorTerm(match_expressions=(asked,)))
     assert [node.name for node, is_admitted in zip(nodes, mask, strict=True) if is_admitted] == admitted
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import bound, cluster, node, spec, workload
 
+from tenure.engine.room.domains import NodeDomains
 from tenure.engine.room.labels import NodeLabels, selects
 from tenure.engine.terms.index import TermIndex
 from tenure.model.node import Node
@@ -97,12 +98,14 @@ def test_terms_without_number_are_placed_in_a_moment(asked, count):
 
 def test_what_no_node_has_is_not_kept():
     """Labels that nobody has cost no vector over all nodes; the answers are those of a node without the label."""
-    labels = NodeLabels([Node(name=f"n-{n}", allocatable={}, labels={"zone": "a"}) for n in range(3)])
+    nodes = [Node(name=f"n-{n}", allocatable={}, labels={"zone": "a"}) for n in range(3)]
+    domains = NodeDomains(nodes)
+    labels = NodeLabels(nodes, domains)
     nowhere = [labels.equal(f"k-{n}", "x") for n in range(3)] + [labels.equal("zone", f"v-{n}") for n in range(3)]
     assert len({id(mask) for mask in nowhere}) == 1
     assert not nowhere[0].any()
     assert not labels.having("k").any()
-    ids, values = labels.domains("k")
+    ids, values = domains.of("k")
     assert np.array_equal(ids, [-1, -1, -1])
     assert values == []
 

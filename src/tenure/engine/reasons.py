@@ -244,7 +244,7 @@ def _failures(session: Session, task: TaskState) -> tuple[Mask, dict[str, int]]:
 def _by_its_labels(nodes: NodeTable, spec: TaskSpec) -> Iterator[tuple[str, Mask]]:
     """Which nodes take a task, whatever is free there."""
     labels = nodes.labels
-    tolerated = labels.tolerated(spec.tolerations)
+    tolerated = nodes.taints.tolerated(spec.tolerations)
     yield "not ready", nodes.ready | (nodes.admitting & tolerated)
     yield "untolerated taint", tolerated
     yield "node selector", labels.selected(spec.node_selector)
@@ -262,7 +262,7 @@ def _beside_its_group(session: Session, task: TaskState) -> Iterator[tuple[str, 
     group: SubgroupState | None = task.group
     while group is not None:
         if group.topology is not None and (key := group.topology.required) is not None:
-            ids, _ = session.nodes.labels.domains(key)
+            ids, _ = session.nodes.domains.of(key)
             yield f"no label {key}", np.asarray(ids >= 0)
             others = [t.node if t.node >= 0 else t.nominated for leaf in group.leaves() for t in leaf.tasks]
             if taken := {int(ids[node]) for node in others if node >= 0} - {-1}:

@@ -34,7 +34,7 @@ def _place(session: Session, there: Mask) -> str:
     """Say where some nodes are: in zones or regions that hold them and no other, else by their names."""
     nodes = session.nodes
     for label, kind in _PLACES:
-        ids, values = nodes.labels.domains(label)
+        ids, values = nodes.domains.of(label)
         inside = np.unique(ids[there])
         if inside[0] >= 0 and not np.isin(ids[nodes.ready & ~there], inside).any():
             names = [values[i] for i in inside.tolist()]

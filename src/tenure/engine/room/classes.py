@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tenure.engine.room.labels import NOT_READY_POINTS, reached
+from tenure.engine.room.labels import reached
 from tenure.engine.room.nodes import Ints, NodeTable
+from tenure.engine.room.taints import NOT_READY_POINTS
 from tenure.model.values.resources import GPU, MILLI, PODS
 from tenure.model.workload import TaskSpec
 
@@ -139,7 +140,9 @@ class TaskClass:
 
     def _static(self, nodes: NodeTable) -> NDArray[np.bool_]:
         labels, affinity = nodes.labels, self.spec.affinity
-        mask = nodes.admitting & labels.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
+        mask = (
+            nodes.admitting & nodes.taints.tolerated(self.spec.tolerations) & labels.selected(self.spec.node_selector)
+        )
         mask &= labels.affine(affinity.node if affinity else None) & reached(labels, self.spec.volume_nodes)
         for feature in self.spec.features:
             mask &= labels.declaring(feature)
@@ -155,7 +158,7 @@ class TaskClass:
 
     def _preference(self, nodes: NodeTable) -> Floats | None:
         node_affinity = self.spec.affinity.node if self.spec.affinity else None
-        score = nodes.labels.preference(node_affinity, self.spec.tolerations)
+        score = nodes.labels.preference(node_affinity) - nodes.taints.avoided(self.spec.tolerations)
         score -= NOT_READY_POINTS * (self.static & ~nodes.ready)
         return score.astype(np.float64) if score.any() else None
 

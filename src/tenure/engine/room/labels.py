@@ -1,6 +1,6 @@
-"""Which nodes a selector, an affinity or a toleration admits, as boolean vectors over all nodes.
+"""Which nodes a selector or an affinity admits, as boolean vectors over all nodes.
 
-Each distinct label, key and taint has one vector, made when it is first asked for; everything else is ``and`` and
+Each distinct label and key has one vector, made when it is first asked for; everything else is ``and`` and
 ``or`` of these. Semantics are those of Kubernetes 1.37.
 """
 
@@ -12,6 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from tenure.engine.room.domains import NodeDomains
 from tenure.model.node import Node
 from tenure.model.selectors import (
     LabelSelector,
@@ -19,42 +20,25 @@ from tenure.model.selectors import (
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
-    Taint,
-    Toleration,
 )
 from tenure.model.values.resources import Pairs
 
 Mask = NDArray[np.bool_]
 
-UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-"""Taints of nodes that are not ready: a task that tolerates them may be placed there, as by kube-scheduler."""
-
-NOT_READY_POINTS = 1 << 14
-"""What such a node loses in preference: more than affinity and taints come to, so that ready nodes come first."""
-
 
 class NodeLabels:
-    """Vectors over ``nodes``, in their order, for labels and taints."""
+    """Vectors over ``nodes``, in their order, for labels."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[Node], domains: NodeDomains) -> None:
         self._nodes = nodes
-        self._keys = frozenset[str]().union(*(node.labels for node in nodes))
+        self._domains = domains
+        self._keys = domains.keys
         self._having: dict[str, Mask] = {}
         self._pairs: dict[tuple[str, str], Mask] = {}
-        self._domains: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
-        self._together: dict[tuple[str, int], NDArray[np.int64]] = {}
         self._numbers: dict[str, tuple[NDArray[np.int64], Mask]] = {}
         self._places = {node.name: place for place, node in enumerate(nodes)}
         self._nowhere = np.zeros(len(nodes), bool)
         self._nowhere.setflags(write=False)
-        self._in_no_domain = np.full(len(nodes), -1, np.int64), list[str]()
-        self._taints: dict[Taint, Mask] = {}
-        for position, node in enumerate(nodes):
-            taints = (*node.taints, UNSCHEDULABLE) if node.unschedulable or node.drain else node.taints
-            for taint in taints:
-                mask = self._taints.setdefault(taint, np.zeros(len(nodes), bool))
-                mask[position] = True
 
     def having(self, key: str) -> Mask:
         """Nodes that have the label ``key``."""
@@ -62,7 +46,7 @@ class NodeLabels:
             return self._nowhere
         mask = self._having.get(key)
         if mask is None:
-            mask = self._having[key] = self.domains(key)[0] >= 0
+            mask = self._having[key] = self._domains.of(key)[0] >= 0
         return mask
 
     def equal(self, key: str, value: str) -> Mask:
@@ -71,38 +55,12 @@ class NodeLabels:
             return self._nowhere
         mask = self._pairs.get((key, value))
         if mask is None:
-            ids, values = self.domains(key)
+            ids, values = self._domains.of(key)
             place = bisect_left(values, value)
             if place == len(values) or values[place] != value:
                 return self._nowhere
             mask = self._pairs[(key, value)] = ids == place
         return mask
-
-    def domains(self, key: str) -> tuple[NDArray[np.int64], list[str]]:
-        """For each node the index of its value of ``key`` in the sorted list of values, -1 without the label."""
-        if key not in self._keys:
-            return self._in_no_domain
-        found = self._domains.get(key)
-        if found is None:
-            values = sorted({n.labels[key] for n in self._nodes if key in n.labels})
-            index = {value: i for i, value in enumerate(values)}
-            ids = np.fromiter((index.get(n.labels.get(key, ""), -1) if key in n.labels else -1 for n in self._nodes),
-                              np.int64, len(self._nodes))  # fmt: skip
-            found = self._domains[key] = (ids, values)
-        return found
-
-    def places(self, node: int) -> tuple[int, ...]:
-        """Give the domains in which a node stands, of all labels by which domains were asked for."""
-        return tuple(int(ids[node]) for ids, _ in self._domains.values())
-
-    def domain_of(self, key: str, node: int) -> NDArray[np.int64]:
-        """Give the nodes with a node's own value of ``key``; none where it has not the label."""
-        ids, _ = self.domains(key)
-        place = key, int(ids[node])
-        found = self._together.get(place)
-        if found is None:
-            found = self._together[place] = np.flatnonzero(ids == ids[node]) if ids[node] >= 0 else ids[:0]
-        return found
 
     def selected(self, selector: Pairs) -> Mask:
         """Nodes that a ``nodeSelector`` admits."""
@@ -124,15 +82,12 @@ class NodeLabels:
             mask |= self.term(term)
         return mask
 
-    def preference(self, affinity: NodeAffinity | None, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
-        """Sum of the weights of the preferred terms that match, less 1 for each untolerated PreferNoSchedule taint."""
+    def preference(self, affinity: NodeAffinity | None) -> NDArray[np.int64]:
+        """Sum of the weights of the preferred terms that match."""
         score = np.zeros(len(self._nodes), np.int64)
         if affinity is not None:
             for preferred in affinity.preferred:
                 score += preferred.weight * self.term(preferred.term)
-        for taint, mask in self._taints.items():
-            if taint.effect == "PreferNoSchedule" and not tolerates(tolerations, taint):
-                score -= mask
         return score
 
     def term(self, term: NodeSelectorTerm) -> Mask:
@@ -146,14 +101,6 @@ class NodeLabels:
             named = self._nowhere.copy()
             named[[self._places[name] for name in requirement.values if name in self._places]] = True
             mask &= named if requirement.operator == "In" else ~named
-        return mask
-
-    def tolerated(self, tolerations: tuple[Toleration, ...]) -> Mask:
-        """Nodes none of whose NoSchedule and NoExecute taints is left untolerated."""
-        mask = np.ones(len(self._nodes), bool)
-        for taint, tainted in self._taints.items():
-            if taint.effect != "PreferNoSchedule" and not tolerates(tolerations, taint):
-                mask &= ~tainted
         return mask
 
     def _requirement(self, requirement: Requirement) -> Mask:
@@ -205,15 +152,6 @@ def reached(labels: NodeLabels, volumes: tuple[NodeSelector, ...]) -> Mask:
     for volume in volumes:
         mask &= labels.affine(NodeAffinity(required=volume.terms))
     return mask
-
-
-def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
-    """Whether one of ``tolerations`` tolerates ``taint``."""
-    return any(
-        (t.effect is None or t.effect == taint.effect)
-        and (t.key in ("", taint.key) if t.operator == "Exists" else (t.key == taint.key and t.value == taint.value))
-        for t in tolerations
-    )
 
 
 def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:

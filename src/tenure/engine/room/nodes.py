@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.journal import Journal
-from tenure.engine.room.labels import NOT_READY, Mask, NodeLabels
+from tenure.engine.room.domains import NodeDomains
+from tenure.engine.room.labels import Mask, NodeLabels
+from tenure.engine.room.taints import NOT_READY, NodeTaints
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.values.resources import CPU, GPU, MEMORY, MILLI, PODS
@@ -45,7 +47,9 @@ class NodeTable:
         self.nodes = sorted(nodes, key=lambda n: n.name)
         self.names = [n.name for n in self.nodes]
         self.index = {name: i for i, name in enumerate(self.names)}
-        self.labels = NodeLabels(self.nodes)
+        self.domains = NodeDomains(self.nodes)
+        self.labels = NodeLabels(self.nodes, self.domains)
+        self.taints = NodeTaints(self.nodes)
         self.outside = np.fromiter((n.outside for n in self.nodes), bool, len(self.nodes))
         self.ready = np.fromiter((n.ready and not n.outside for n in self.nodes), bool, len(self.nodes))
         tainted: Mask = np.fromiter((_is_tainted(n) for n in self.nodes), bool, len(self.nodes))

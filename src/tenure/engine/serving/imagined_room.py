@@ -129,7 +129,7 @@ class ImaginedRoom:
         topology = step.tasks[0].workload.root.topology
         if topology is None or topology.required is None:
             return [None]
-        ids, values = self.nodes.labels.domains(topology.required)
+        ids, values = self.nodes.domains.of(topology.required)
         return [ids == number for number in range(len(values))]
 
     def has_room(self, task: TaskState) -> Mask:

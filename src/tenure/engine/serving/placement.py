@@ -258,7 +258,7 @@ class Placer:
         while group.topology is None or group.topology.required is None:
             assert group.parent is not None
             group = group.parent
-        ids, _ = self.nodes.labels.domains(group.topology.required)
+        ids, _ = self.nodes.domains.of(group.topology.required)
         return [mask & (ids == number) for number in np.unique(ids[mask])]
 
     def _domain_of(self, group: SubgroupState | None, allowed: Mask | None) -> Mask | None:
@@ -267,7 +267,7 @@ class Placer:
             required = group.topology.required if group.topology else None
             if required is not None:
                 placed = [n for t in _tasks_below(group) if (n := t.node if t.node >= 0 else t.nominated) >= 0]
-                ids, _ = self.nodes.labels.domains(required)
+                ids, _ = self.nodes.domains.of(required)
                 domains = {int(ids[n]) for n in placed} - {-1}
                 mask = np.isin(ids, sorted(domains)) if domains else ids >= 0
                 allowed = mask if allowed is None else allowed & mask
@@ -327,7 +327,7 @@ class Placer:
 
     def _values(self, label: str, chosen: list[TaskState], allowed: Mask | None) -> list[Mask | None]:
         """One set of nodes for each value of a label with room enough, the fullest first (the emptiest, for spread)."""
-        ids, values = self.nodes.labels.domains(label)
+        ids, values = self.nodes.domains.of(label)
         nodes, classes = self.nodes, Counter(t.cls.id for t in chosen)
         by_id = {t.cls.id: t.cls for t in chosen}
         row = nodes.gpu_row if any(t.cls.whole or t.cls.devices for t in chosen) else max(nodes.cpu_row, 0)

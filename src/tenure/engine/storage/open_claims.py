@@ -153,6 +153,6 @@ class OpenClaimTable:
             return mask
         mask[:] = True
         for key in keys:
-            ids, _ = self.nodes.labels.domains(key)
+            ids, _ = self.nodes.domains.of(key)
             mask &= ids == ids[choice.node]
         return mask

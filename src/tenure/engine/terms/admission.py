@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.devices.counts import BOTH, LATER
-from tenure.engine.room.labels import NodeLabels
+from tenure.engine.room.domains import NodeDomains
 from tenure.engine.room.nodes import NOW, THEN, Ints, NodeTable
 from tenure.engine.terms.asked import Term
 from tenure.engine.terms.counts import Counts, TermCounts
@@ -65,7 +65,7 @@ class TermAdmission:
 
     def keeps_off(self, terms: TaskTerms, node: int, view: int) -> bool:
         """Whether a task that is placed, in the domain of a node or on it, keeps this one off the node."""
-        domain = self.nodes.labels.domain_of
+        domain = self.nodes.domains.around
         if any(self.counts.match[view, row, domain(self.terms[row].key, node)].any() for row in terms.anti):
             return True
         if any(
@@ -78,13 +78,13 @@ class TermAdmission:
         """Which nodes nothing keeps the task away from."""
         mask = np.ones(len(self.nodes), bool)
         for row in terms.anti:
-            mask &= ~_present(self.nodes.labels, self.counts.match[view, row], self.terms[row].key)
+            mask &= ~_present(self.nodes.domains, self.counts.match[view, row], self.terms[row].key)
         away: dict[str, Mask] = {}
         for row in self._kept_away(terms, view):
             key, there = self.terms[row].key, self.counts.hold[view, row] > 0
             away[key] = away[key] | there if key in away else there
         for key, there in away.items():  # a look by domain takes far longer than to add a row
-            mask &= ~_present(self.nodes.labels, there, key)
+            mask &= ~_present(self.nodes.domains, there, key)
         if terms.barred:
             mask &= ~self.counts.port[view, list(terms.barred)].any(axis=0)
         for (constraint, row), eligible in zip(terms.spread, terms.eligible, strict=True):
@@ -109,7 +109,7 @@ class TermAdmission:
         for row in terms.affinity:
             key = self.terms[row].key
             having &= self.nodes.labels.having(key)
-            near = _present(self.nodes.labels, self.counts.match[view, row], key)
+            near = _present(self.nodes.domains, self.counts.match[view, row], key)
             mask &= near
             anywhere |= bool(near.any())
         if not anywhere and set(terms.affinity) <= set(terms.matches):
@@ -119,7 +119,7 @@ class TermAdmission:
     def _evenly(self, terms: TaskTerms, constraint: SpreadConstraint, row: int, eligible: Mask, view: int) -> Mask:
         if self.terms[row].selector == _EVERYTHING:
             return eligible
-        ids, values = self.nodes.labels.domains(constraint.topology_key)
+        ids, values = self.nodes.domains.of(constraint.topology_key)
         present = self._counted_in(constraint.topology_key, ids, eligible)
         if not len(present):
             return np.zeros(len(self.nodes), bool)
@@ -139,16 +139,16 @@ class TermAdmission:
         """Points by node for what is only preferred; None if nothing is."""
         points = np.zeros(len(self.nodes))
         for weight, row in terms.preferred:
-            points += weight * _in_domain(self.nodes.labels, self.counts.match[THEN, row], self.terms[row].key)
+            points += weight * _in_domain(self.nodes.domains, self.counts.match[THEN, row], self.terms[row].key)
         for constraint, row in terms.spread:
             if constraint.when_unsatisfiable == "ScheduleAnyway" and self.terms[row].selector != _EVERYTHING:
-                points -= _in_domain(self.nodes.labels, self.counts.match[THEN, row], constraint.topology_key)
+                points -= _in_domain(self.nodes.domains, self.counts.match[THEN, row], constraint.topology_key)
         return np.clip(points, -MOST_PREFERENCE, MOST_PREFERENCE) if points.any() else None
 
 
-def _present(labels: NodeLabels, counts: Counts | Mask, key: str) -> Mask:
+def _present(domains: NodeDomains, counts: Counts | Mask, key: str) -> Mask:
     """Nodes in whose domain of ``key`` anything is counted."""
-    ids, values = labels.domains(key)
+    ids, values = domains.of(key)
     found = np.zeros(len(values) + 1, bool)
     found[ids[np.flatnonzero(counts)]] = True
     found[-1] = False
@@ -156,9 +156,9 @@ def _present(labels: NodeLabels, counts: Counts | Mask, key: str) -> Mask:
     return mask
 
 
-def _in_domain(labels: NodeLabels, counts: Counts, key: str) -> Ints:
+def _in_domain(domains: NodeDomains, counts: Counts, key: str) -> Ints:
     """For each node the sum of ``counts`` over its domain; 0 for nodes without the label."""
-    ids, values = labels.domains(key)
+    ids, values = domains.of(key)
     sums = _summed(counts, ids, len(values))
     sums[-1] = 0
     found: Ints = sums[ids]

@@ -144,7 +144,7 @@ class TermTable:
             if honors[0]:
                 mask &= labels.selected(spec.node_selector) & labels.affine(affinity)
             if honors[1]:
-                mask &= labels.tolerated(spec.tolerations)
+                mask &= self.nodes.taints.tolerated(spec.tolerations)
             self._eligible[known] = mask
         return mask
 

@@ -350,7 +350,7 @@ def own_domain(session: Session, task: TaskState, node: int) -> Mask | None:
     while group is not None:
         required = group.topology.required if group.topology is not None else None
         if required is not None:
-            numbers, _ = session.nodes.labels.domains(required)
+            numbers, _ = session.nodes.domains.of(required)
             mates = any(t is not task and (t.node >= 0 or t.nominated >= 0) for g in group.leaves() for t in g.tasks)
             mask = np.asarray(numbers == numbers[node] if mates else numbers >= 0, bool)
             found = mask if found is None else found & mask

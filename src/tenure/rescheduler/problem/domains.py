@@ -71,7 +71,7 @@ def _domain(session: Session, group: SubgroupState | None) -> Ints:
     for outer in _requiring(group):
         assert outer.topology is not None
         assert outer.topology.required is not None
-        ids, _ = session.nodes.labels.domains(outer.topology.required)
+        ids, _ = session.nodes.domains.of(outer.topology.required)
         open_ &= ids >= 0
         placed = {
             n for leaf in outer.leaves() for t in leaf.tasks if (n := t.node if t.node >= 0 else t.nominated) >= 0

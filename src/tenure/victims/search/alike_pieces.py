@@ -59,6 +59,6 @@ class AlikePieces:
             nodes, classes = self.session.nodes, self.session.classes.classes
             found = self._nodes[number] = (
                 nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes(),
-                bytes(cls.static_list[number] for cls in classes), nodes.labels.places(number),
+                bytes(cls.static_list[number] for cls in classes), nodes.domains.places(number),
             )  # fmt: skip
         return found

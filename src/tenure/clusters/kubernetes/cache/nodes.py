@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.clusters.kubernetes import api, keys
-from tenure.engine.room.labels import UNSCHEDULABLE
+from tenure.engine.room.taints import UNSCHEDULABLE
 from tenure.model import rules as _rules  # noqa: F401  registers the checks of single values
 from tenure.model.fields.containers import ExactAmountsKind, ListKind
 from tenure.model.fields.records import record_of
