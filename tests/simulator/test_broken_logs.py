@@ -31,13 +31,13 @@ def kinds_found(state, log):
 def with_events(log, events, plans):
     """The same log, but with other events."""
     other = EventLog(log.workloads, initial=log.initial)
-    other.events, other.plans, other.closed = events, plans, log.closed
+    other.events, other.plans.begins, other.closed = events, plans, log.closed
     return other
 
 
 def instead(log, index, *events):
     """The log with some events in place of one."""
-    plans = [plan if plan <= index else plan + len(events) - 1 for plan in log.plans]
+    plans = [plan if plan <= index else plan + len(events) - 1 for plan in log.plans.begins]
     return with_events(log, [*log.events[:index], *events, *log.events[index + 1 :]], plans)
 
 
@@ -51,7 +51,7 @@ def doubled(log, index, _draw):
 
 def again_in_the_end(log, index, _draw):
     kind, _, *rest = log.events[index]
-    return with_events(log, [*log.events, (kind, log.events[-1][1], *rest)], log.plans)
+    return with_events(log, [*log.events, (kind, log.events[-1][1], *rest)], log.plans.begins)
 
 
 def changed(**fields):

@@ -21,7 +21,7 @@ def told(jobs, *events, close=False, initial=0):
     log = EventLog([gang(name, 1, spec(4)) for name in jobs], initial=initial)
     for kind, *rest in events:
         if kind == "plan":
-            log.plan()
+            log.plans.begin(len(log))
         else:
             second, *arguments = rest
             getattr(log, kind)(second * SECOND, *arguments)
@@ -72,13 +72,13 @@ def test_part_of_a_core_may_be_back_and_surplus_may_not(core, found):
     gone = (1, 2) if core == 1 else (0, 1, 2)
     log.submit(0, 0)
     log.submit(0, 1)
-    log.plan()
+    log.plans.begin(len(log))
     for task in range(3):
         log.bind(SECOND, 0, task, 0)
-    log.plan()
+    log.plans.begin(len(log))
     for task in gone:
         log.evict(5 * SECOND, 0, task, "reclaim", 1)
-    log.plan()
+    log.plans.begin(len(log))
     log.bind(6 * SECOND, 1, 0, 0)
     for task in gone:
         if task == 2 or core > 1:
@@ -127,7 +127,7 @@ def test_a_beneficiary_that_grows_may_end_or_be_beaten_before_there_is_room(afte
     log = EventLog([gang("a", 1, spec(4)), gang("b", 2, spec(2), min_member=1), gang("c", 1, spec(4))])
     for kind, *rest in (*GROWING, ("evict", 5, 0, 0, "reclaim", 1), *after):
         if kind == "plan":
-            log.plan()
+            log.plans.begin(len(log))
         elif kind == "evict":
             second, *arguments = rest
             log.evict(second * SECOND, *arguments, leaves_at=8 * SECOND)
@@ -155,19 +155,19 @@ def test_a_beneficiary_may_be_evicted_at_once_where_an_earlier_plan_said_so(said
     log = EventLog([gang(name, 1, spec(4)) for name in "abc"])
     for job in range(3):
         log.submit(0, job)
-    log.plan()
+    log.plans.begin(len(log))
     log.bind(SECOND, 0, 0, 0)
     log.bind(SECOND, 2, 0, 1)
-    log.plan()
+    log.plans.begin(len(log))
     log.evict(5 * SECOND, 0, 0, "reclaim", 1)
     if said == "before":
-        log.follow_up(2, 1, 0)
-    log.plan()
+        log.plans.follow_up(2, 1, 0)
+    log.plans.begin(len(log))
     log.bind(5 * SECOND, 1, 0, 0)
     log.evict(5 * SECOND, 2, 0, "quota", -1)
-    log.plan()
+    log.plans.begin(len(log))
     if said == "late":
-        log.follow_up(2, 1, 0)
+        log.plans.follow_up(2, 1, 0)
     log.evict(5 * SECOND, 1, 0, "reclaim", 2)
     log.bind(5 * SECOND, 2, 0, 0)
     assert check(log, NODES).by_kind == found
@@ -192,7 +192,7 @@ def test_a_queue_that_stood_over_its_max_must_not_be_given_more(more, found):
     log.submit(0, 0)
     log.bind(0, 0, 0, 0)
     log.submit(0, 1)
-    log.plan()
+    log.plans.begin(len(log))
     if more:
         log.bind(1, 1, 0, 0)
     assert check(log, NODES, queues=[Queue(name="q", max={"cpu": 1000})]).by_kind.get("queue over max", 0) == found

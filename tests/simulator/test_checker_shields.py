@@ -85,13 +85,13 @@ def test_a_core_that_has_not_run_for_its_minimum_runtime_is_not_moved_either(cau
 def test_what_stood_when_the_log_began_started_before():
     log = script([gang("a")], ("submit", 0, 0), ("bind", 0, 0, 0, 0))
     log.initial = 1
-    log.plan()
+    log.plans.begin(len(log))
     log.evict(SECOND, 0, 0, "quota")
-    log.plan()
+    log.plans.begin(len(log))
     log.bind(2 * SECOND, 0, 0, 0)
     minute = Settings(reclaim_min_runtime=60 * SECOND)
     assert check(log, NODES, settings=minute).by_kind == {}
-    log.plan()
+    log.plans.begin(len(log))
     log.evict(3 * SECOND, 0, 0, "quota")
     assert check(log, NODES, settings=minute).by_kind == {PROTECTED: 1}
 

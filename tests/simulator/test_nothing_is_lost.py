@@ -140,14 +140,16 @@ def test_a_log_has_what_each_plan_said_to_follow():
         for follow_up in plan.follow_ups:
             for key, name in follow_up.evict:
                 told = running.job_of[follow_up.of], running.job_of[key], name
-                said.setdefault(told, len(running.log.plans))
+                said.setdefault(told, len(running.log.plans.begins))
 
     for seed in (13, 29):
         state, trace = busy(seed)
         running = Simulation(SimulationSetup(state), trace)
         running.heard = hear
         log = running.run().log
-        named = {(of, job, log.workloads[job].tasks[i].name): plan for (of, job, i), plan in log.follow_ups.items()}
+        named = {
+            (of, job, log.workloads[job].tasks[i].name): plan for (of, job, i), plan in log.plans.follow_ups.items()
+        }
         assert said
         assert named == said
         said.clear()

@@ -64,6 +64,29 @@ class NoticeDetails(NamedTuple):
     deadline: int
 
 
+class LoggedPlans:
+    """The plans of which the events of a log came.
+
+    ``begins``: how many events there were when each plan began; those from there on up to the next came of it.
+    ``follow_ups``: by beneficiary, job and task the number of the plan that first said that the one would be evicted
+    next for the other, which it evicted itself.
+    """
+
+    __slots__ = ("begins", "follow_ups")
+
+    def __init__(self) -> None:
+        self.begins: list[int] = []
+        self.follow_ups: dict[tuple[int, int, int], int] = {}
+
+    def begin(self, event: int) -> None:
+        """Record that what follows, from the event of that number on, comes of one plan."""
+        self.begins.append(event)
+
+    def follow_up(self, beneficiary: int, job: int, task: int) -> None:
+        """Record that the plan says that a task will be evicted next for what it evicts."""
+        self.follow_ups.setdefault((beneficiary, job, task), len(self.begins))
+
+
 class EventLog:
     """Append-only log. At one instant the order of appending is the order of events.
 
@@ -78,22 +101,18 @@ class EventLog:
     Attributes
     ----------
     plans
-        How many events there were when each plan began: those from there on up to the next came of it.
-    follow_ups
-        By beneficiary, job and task the number of the plan that first said that the one would be evicted next for the
-        other, which it evicted itself.
+        The plans of which the events came.
     closed
         Whether the log says of every job what became of it.
     """
 
-    __slots__ = ("_append", "closed", "events", "follow_ups", "initial", "plans", "workloads")
+    __slots__ = ("_append", "closed", "events", "initial", "plans", "workloads")
 
     def __init__(self, workloads: Iterable[Workload] = (), *, initial: int = 0) -> None:
         self.workloads: list[Workload] = workloads if isinstance(workloads, list) else list(workloads)
         self.initial = initial
         self.events: list[Event] = []
-        self.plans: list[int] = []
-        self.follow_ups: dict[tuple[int, int, int], int] = {}
+        self.plans = LoggedPlans()
         self.closed = False
         self._append = self.events.append
 
@@ -105,14 +124,6 @@ class EventLog:
         """Register one more workload and give its job index."""
         self.workloads.append(workload)
         return len(self.workloads) - 1
-
-    def plan(self) -> None:
-        """Record that what follows comes of one plan."""
-        self.plans.append(len(self.events))
-
-    def follow_up(self, beneficiary: int, job: int, task: int) -> None:
-        """Record that the plan says that a task will be evicted next for what it evicts."""
-        self.follow_ups.setdefault((beneficiary, job, task), len(self.plans))
 
     def submit(self, at: int, job: int) -> None:
         """Record that a job arrived."""

@@ -268,7 +268,7 @@ class Simulation:
             self._drop_waiting(now)
 
     def _carry_out(self, plan: Plan, now: int) -> None:
-        self.log.plan()
+        self.log.plans.begin(len(self.log.events))
         for step in plan.steps:
             job = self.job_of[step.workload]
             if step.action == "bind":
@@ -291,7 +291,7 @@ class Simulation:
         for key, names in going.items():
             for task in self.session.workloads[key].tasks:
                 if task.model.name in names:
-                    self.log.follow_up(self.job_of[follow_up.of], self.job_of[key], task.index)
+                    self.log.plans.follow_up(self.job_of[follow_up.of], self.job_of[key], task.index)
 
     def _bind(self, now: int, job: int, task: int, node: int, devices: tuple[int, ...]) -> None:
         self.log.bind(now, job, task, node, devices)

@@ -69,7 +69,7 @@ def columns_of(log: EventLog) -> EventColumns:
         job=_ints([event[2] for event in events]),
         task=_ints([event[3] for event in events]),
         x=_ints([event[4] for event in events]),
-        plan=np.searchsorted(_ints(log.plans), np.arange(len(events)), side="right").astype(np.int64),
+        plan=np.searchsorted(_ints(log.plans.begins), np.arange(len(events)), side="right").astype(np.int64),
         extra=tuple([event[5] for event in events]),
     )
 
@@ -224,7 +224,7 @@ def history_of(
     counting = settings or Settings()
     beside = tuple(counted_beside(spec, counting) for spec in tasks.specs)
     holdings = holdings_of(events, tasks)
-    return CheckedLog(workloads, events, tasks, holdings, log.initial, counting, beside, log.follow_ups)
+    return CheckedLog(workloads, events, tasks, holdings, log.initial, counting, beside, log.plans.follow_ups)
 
 
 def demand(spec: TaskSpec, resource: str, gpu_memory: int | None = None) -> int:
