@@ -90,7 +90,7 @@ def test_sums_over_nodes_and_namespaces_are_kept(seed):
         picture = picture.after(now)
         anew = Picture.of(now)
         assert {k: +v for k, v in picture.by_namespace.items() if +v} == anew.by_namespace
-        for kept_sums, sums in ((picture.size, anew.size), (picture.ready, anew.ready)):
+        for kept_sums, sums in ((picture.nodes.size, anew.nodes.size), (picture.nodes.ready, anew.nodes.ready)):
             assert {k: v for k, v in kept_sums.items() if v} == {k: v for k, v in sums.items() if v}
-        assert (+picture.node_states, +picture.remarks) == (anew.node_states, anew.remarks)
+        assert (+picture.nodes.states, +picture.nodes.remarks) == (anew.nodes.states, anew.nodes.remarks)
         assert [line.key for line in picture.in_order("name", lambda line: line.key)] == sorted(picture.lines)

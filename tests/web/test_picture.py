@@ -28,7 +28,7 @@ def plain(picture):
     asked = {name: {k: v for k, v in held.items() if v} for name, held in picture.asked.items()}
     placed = {name: sorted((p.workload.key, p.task.name) for p in found) for name, found in picture.on_node.items()}
     return (
-        picture.lines, picture.nodes, {k: v for k, v in used.items() if v}, {k: v for k, v in asked.items() if v},
+        picture.lines, picture.nodes.lines, {k: v for k, v in used.items() if v}, {k: v for k, v in asked.items() if v},
         {k: v for k, v in placed.items() if v}, +picture.states,
     )  # fmt: skip
 
@@ -61,7 +61,10 @@ def test_what_did_not_change_is_not_worked_out_again():
     renewed = picture.after(replace(now, workloads=(*now.workloads[:-1], workload("new", on=["n5"], queue="a"))))
     assert renewed.lines.keys() ^ picture.lines.keys() == {many[-1].key, "default/new"}
     assert all(renewed.lines[w.key] is picture.lines[w.key] for w in many[:-1])
-    assert {name for name in renewed.nodes if renewed.nodes[name] is not picture.nodes[name]} == {"n99", "n5"}
+    assert {name for name in renewed.nodes.lines if renewed.nodes.lines[name] is not picture.nodes.lines[name]} == {
+        "n99",
+        "n5",
+    }
 
 
 def test_devices_of_any_vendor_are_drawn_as_gpus():
@@ -70,8 +73,8 @@ def test_devices_of_any_vendor_are_drawn_as_gpus():
     runs = workload("w", of=spec(extra={"amd.com/gpu": 2}), on=["a"], queue="q")
     now = cluster(nodes=nodes, queues=[queue("q")], workloads=[runs])
     picture = Picture.of(now)
-    assert (picture.main, picture.size[GPU], picture.queues["q"][GPU]) == (GPU, 8000, 2000)
-    assert picture.nodes["a"].share == 0.25
+    assert (picture.main, picture.nodes.size[GPU], picture.queues["q"][GPU]) == (GPU, 8000, 2000)
+    assert picture.nodes.lines["a"].share == 0.25
     apart = replace(now, settings=replace(now.settings, device_resources={"amd.com/gpu": {}}))
     assert plain(picture.after(apart)) == plain(Picture.of(apart))
     assert picture.after(apart).main == "cpu"
@@ -82,4 +85,4 @@ def test_devices_of_claims_are_held_by_queues_and_not_by_nodes():
     runs = workload("w", of=spec(counted=((GPU, 1000),)), on=["n"], queue="q")
     picture = Picture.of(cluster(nodes=[node("n")], queues=[queue("q")], workloads=[runs]))
     assert picture.queues["q"][GPU] == 1000
-    assert not picture.nodes["n"].held[GPU]
+    assert not picture.nodes.lines["n"].held[GPU]

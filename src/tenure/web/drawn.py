@@ -66,7 +66,7 @@ def colors_of(picture: Picture) -> dict[str, int]:
 
 def stack(picture: Picture, resource: str, colors: Mapping[str, int]) -> dict[str, Any]:
     """Give what is held of a resource as one bar, queue beside queue, in thousandths of what there is."""
-    capacity = picture.size.get(resource, 0)
+    capacity = picture.nodes.size.get(resource, 0)
     parts: list[dict[str, Any]] = []
     at = 0
     for name in sorted(picture.queues):

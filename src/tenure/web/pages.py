@@ -87,7 +87,7 @@ def queues(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Cont
 
 def resources(look: Looked) -> list[str]:
     """Give the resources that nodes have, GPUs first."""
-    return shown_resources({name for name, amount in look.picture.size.items() if amount})
+    return shown_resources({name for name, amount in look.picture.nodes.size.items() if amount})
 
 
 def queue(look: Looked, given: Mapping[str, str], _: object) -> tuple[str, Context] | None:

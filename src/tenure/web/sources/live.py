@@ -102,7 +102,7 @@ class LiveSource(StillSource):
         """Give what queues held since the console runs, a day at most."""
         samples = list(self._samples)
         main = self._picture.main
-        capacity = self._picture.size.get(main, 0)
+        capacity = self._picture.nodes.size.get(main, 0)
         samples = samples[:: max(1, -(-len(samples) // points))]
         names = sorted({name for _, queues, _ in samples for name, held in queues.items() if held.get(main)})
         values = {name: [float(queues.get(name, {}).get(main, 0)) for _, queues, _ in samples] for name in names}

@@ -84,6 +84,55 @@ class Placed(NamedTuple):
     task: Task
 
 
+class NodeLines:
+    """The lines of nodes by name, and their sums: ``ready`` is what of ``size`` is on nodes that are ready."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, NodeLine] = {}
+        self.size: Held = {}
+        self.ready: Held = {}
+        self.states: Counter[str] = Counter()
+        self.remarks: Counter[str] = Counter()
+        self._names: list[str] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all nodes as people sort them: node-10 after node-9."""
+        if self._names is None:
+            self._names = sorted(self.lines, key=natural)
+        return self._names
+
+    def copy(self) -> NodeLines:
+        """Give the same lines, of which some can be put in place of others."""
+        new = NodeLines()
+        new.lines, new.size, new.ready = dict(self.lines), dict(self.size), dict(self.ready)
+        new.states, new.remarks, new._names = self.states.copy(), self.remarks.copy(), self._names
+        return new
+
+    def put(self, line: NodeLine) -> None:
+        """Put the line of a node in place of the one that it had, if it had one."""
+        before = self.lines.get(line.name)
+        if before is None:
+            self._names = None
+        else:
+            self._count(before, -1)
+        self._count(line, 1)
+        self.lines[line.name] = line
+
+    def remove(self, name: str) -> None:
+        """Take out the line of a node that is not there any more."""
+        self._count(self.lines.pop(name), -1)
+        self._names = None
+
+    def _count(self, line: NodeLine, sign: int) -> None:
+        _add(self.size, line.size, sign)
+        if not line.remark.startswith(NOT_READY):
+            _add(self.ready, line.size, sign)
+        self.states[line.state] += sign
+        if line.remark:
+            self.remarks[line.remark] += sign
+
+
 class Picture:
     """Everything that is there at one moment. What is published is not changed any more: `after` makes the next."""
 
@@ -98,21 +147,9 @@ class Picture:
         self.counts: dict[str, Counter[str]] = {}
         self.by_namespace: dict[str, Counter[str]] = {}
         self.unknown: set[str] = set()
-        self.nodes: dict[str, NodeLine] = {}
-        self.size: Held = {}
-        self.ready: Held = {}
-        self.node_states: Counter[str] = Counter()
-        self.remarks: Counter[str] = Counter()
+        self.nodes = NodeLines()
         self._models: dict[str, Node] = {}
-        self._sorted: list[str] | None = None
         self._orders: dict[str, KeptOrder[WorkloadLine]] = {}
-
-    @property
-    def node_names(self) -> list[str]:
-        """The names of all nodes as people sort them: node-10 after node-9."""
-        if self._sorted is None:
-            self._sorted = sorted(self.nodes, key=natural)
-        return self._sorted
 
     @classmethod
     def of(cls, cluster: Cluster) -> Picture:
@@ -125,18 +162,14 @@ class Picture:
             return Picture.of(cluster)
         new = Picture(cluster)
         new.workloads, new.lines = dict(self.workloads), dict(self.lines)
-        new.on_node, new.nodes = dict(self.on_node), dict(self.nodes)
+        new.on_node, new.nodes = dict(self.on_node), self.nodes.copy()
         new.queues = {name: dict(held) for name, held in self.queues.items()}
         new.asked = {name: dict(held) for name, held in self.asked.items()}
         new.states, new._models = self.states.copy(), dict(self._models)
         new.counts = {name: counts.copy() for name, counts in self.counts.items()}
         new.by_namespace = {name: counts.copy() for name, counts in self.by_namespace.items()}
         new.unknown = set(self.unknown)
-        new.size, new.ready = dict(self.size), dict(self.ready)
-        new.node_states, new.remarks = self.node_states.copy(), self.remarks.copy()
         new._renew(self)
-        if self._sorted is not None and self.nodes.keys() == new.nodes.keys():
-            new._sorted = self._sorted
         return new
 
     @property
@@ -147,7 +180,7 @@ class Picture:
     @property
     def main(self) -> str:
         """The resource that everything is drawn by: GPUs where there are any."""
-        return GPU if self.size.get(GPU) else CPU
+        return GPU if self.nodes.size.get(GPU) else CPU
 
     def in_order(self, name: str, key: SortKey[WorkloadLine]) -> list[WorkloadLine]:
         """Give all workloads in an order. It is made when it is first asked for; later pictures renew it."""
@@ -160,7 +193,7 @@ class Picture:
         named = {node.name: node for node in self.cluster.nodes}
         touched = {name for name, node in named.items() if self._models.get(name) is not node}
         for name in self._models.keys() - named.keys():
-            self._replace_node(name, None)
+            self.nodes.remove(name)
             self.on_node.pop(name, None)
         self._models = named
         left, came = _difference(before.cluster.workloads, self.cluster.workloads)
@@ -179,22 +212,7 @@ class Picture:
             self.on_node[name] = (*kept, *on.get(name, ()))
         for name in touched | off.keys() | on.keys():
             if name in named:
-                self._replace_node(name, _node_line(named[name], self.on_node.get(name, ()), self.cluster.settings))
-
-    def _replace_node(self, name: str, line: NodeLine | None) -> None:
-        for one, sign in ((self.nodes.get(name), -1), (line, 1)):
-            if one is None:
-                continue
-            _add(self.size, one.size, sign)
-            if not one.remark.startswith(NOT_READY):
-                _add(self.ready, one.size, sign)
-            self.node_states[one.state] += sign
-            if one.remark:
-                self.remarks[one.remark] += sign
-        if line is None:
-            del self.nodes[name]
-        else:
-            self.nodes[name] = line
+                self.nodes.put(_node_line(named[name], self.on_node.get(name, ()), self.cluster.settings))
 
     def _count(self, line: WorkloadLine, sign: int) -> None:
         queue, state, namespace = line.queue, line.state, line.key.partition("/")[0]

@@ -143,7 +143,7 @@ class StillSource:
         """Give what those that run now have held since they started; what ended before is not known."""
         picture, (begin, end) = self._picture, self.span()
         main = picture.main
-        capacity = picture.size.get(main, 0)
+        capacity = picture.nodes.size.get(main, 0)
         if end <= begin or not capacity:
             return None
         moments = [begin + (end - begin) * index // (points - 1) for index in range(points)]

@@ -47,7 +47,7 @@ class Looked:
 
     def told(self, text: str) -> str:
         """Give a sentence in which nothing is named that the viewer does not see."""
-        return self.viewer.told(text, self.picture.nodes)
+        return self.viewer.told(text, self.picture.nodes.lines)
 
     def evictions(self, query: EvictionQuery) -> EvictionPage:
         """Give evictions as they were known at the moment."""

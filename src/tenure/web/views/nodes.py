@@ -30,10 +30,10 @@ class NodeQuery:
 def page(look: Looked, query: NodeQuery) -> Plain:
     """Nodes with what they have and what of it is held."""
     text = folded(query.text)
-    there = look.picture.nodes
-    every = [there[name] for name in look.picture.node_names] if look.viewer.nodes else []
+    there = look.picture.nodes.lines
+    every = [there[name] for name in look.picture.nodes.names] if look.viewer.nodes else []
     found = [line for line in every if text in folded(line.name)] if text else every
-    counts = look.picture.node_states if found and not text else Counter(line.state for line in found)
+    counts = look.picture.nodes.states if found and not text else Counter(line.state for line in found)
     found = [line for line in found if line.state == query.state] if query.state else found
     if query.sort == "used":
         found = sorted(found, key=lambda line: -line.share)
@@ -52,7 +52,7 @@ def _node(line: NodeLine) -> Plain:
 
 def one(look: Looked, name: str) -> Plain | None:
     """One node, device by device; what the viewer does not see is another workload's. None if there is none."""
-    line = look.picture.nodes.get(name) if look.viewer.nodes else None
+    line = look.picture.nodes.lines.get(name) if look.viewer.nodes else None
     if line is None:
         return None
     placed = sorted(look.picture.on_node.get(name, ()), key=lambda one: (one.workload.key, one.task.name))

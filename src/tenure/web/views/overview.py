@@ -19,7 +19,7 @@ from tenure.web.views.look import MOST_PER_PAGE, Looked, Plain, milli, moment, s
 def page(look: Looked) -> Plain:
     """What runs, what waits, who is over and under, evictions of the last day, and what somebody should look at."""
     picture, viewer = look.picture, look.viewer
-    states = picture.states
+    states, ready = picture.states, picture.nodes.ready
     if not viewer.sees_all:
         states = sum((picture.by_namespace.get(name, Counter()) for name in viewer.namespaces or ()), Counter())
     since, until = picture.now - DAY, picture.now + 1
@@ -29,7 +29,7 @@ def page(look: Looked) -> Plain:
         **moment(look),
         "workloads": {state: states.get(state, 0) for state in STATES},
         "nodes": _node_counts(picture) if viewer.nodes else None,
-        "capacity": plain_amounts({name: held for name, held in picture.ready.items() if held and name != "pods"}),
+        "capacity": plain_amounts({name: held for name, held in ready.items() if held and name != "pods"}),
         "allocated": plain_amounts(summed(picture.queues.values())),
         "waits": [_wait(line) for line in look.console.source.waits(viewer, 5, look.at)],
         "evictions": {"day": day.total, "sums": [cause_sum(one) for one in day.sums],
@@ -41,7 +41,7 @@ def page(look: Looked) -> Plain:
 
 
 def _node_counts(picture: Picture) -> Plain:
-    return {"total": len(picture.nodes), "remarks": dict(sorted((+picture.remarks).items()))}
+    return {"total": len(picture.nodes.lines), "remarks": dict(sorted((+picture.nodes.remarks).items()))}
 
 
 def _balance(found: Sequence[Plain]) -> list[Plain]:
@@ -79,8 +79,8 @@ def alerts(look: Looked) -> list[Plain]:
     if stuck:
         text = f"queue {_some(stuck)} is over its maximum, and was to be within it more than an hour ago"
         found.append({"mood": "bad", "message": text})
-    if look.viewer.nodes and any(remark.startswith(NOT_READY) for remark in +picture.remarks):
-        bad = sorted(line.name for line in picture.nodes.values() if line.remark.startswith(NOT_READY))
+    if look.viewer.nodes and any(remark.startswith(NOT_READY) for remark in +picture.nodes.remarks):
+        bad = sorted(line.name for line in picture.nodes.lines.values() if line.remark.startswith(NOT_READY))
         found.append({"mood": "bad", "message": f"node {_some(bad)} is not ready"})
     return found + _surge(look) + _unpaid(look)
 

@@ -10,7 +10,7 @@ from tenure.web.views.look import Looked, Plain, moment, redacted
 
 def moves(look: Looked, drain: str | None) -> Plain | None:
     """What emptying a node, or making room, would move; None where there is no such node, or it is not for them."""
-    if not look.viewer.sees_everything or (drain is not None and drain not in look.picture.nodes):
+    if not look.viewer.sees_everything or (drain is not None and drain not in look.picture.nodes.lines):
         return None
     plan = look.played("moves", drain)
     found = [] if plan is None else all_moves(plan)
