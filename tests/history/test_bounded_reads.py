@@ -24,7 +24,7 @@ from tenure.history.record import Draft, key_of, payload_of
 from tenure.history.rollup import HOUR
 from tenure.history.writing.simulation import numbered
 from tenure.model.values.duration import DAY
-from tenure.web.sources import past
+from tenure.web.sources import passed
 from tenure.web.sources.past import PastSource
 
 MIB = 1 << 20
@@ -144,7 +144,7 @@ def test_a_long_history_is_shown_with_what_ran_before_it_is_gone_through(tmp_pat
     path = str(tmp_path / "history.db")
     with open_history(path, write=True) as store:
         store.append(HERE, numbered(sorted(drafts), b"together"))
-    monkeypatch.setattr(past, "LARGE", 2000)
+    monkeypatch.setattr(passed, "LARGE", 2000)
     source = PastSource(path)
     try:
         assert len(counted) < 2100

@@ -10,7 +10,7 @@ from tenure.model.cluster import Eviction
 from tenure.web.access.viewer import EVERYTHING
 from tenure.web.sources.both import BothSource
 from tenure.web.sources.past import PastSource
-from tenure.web.sources.source import EvictionQuery
+from tenure.web.sources.source import EvictionQuery, evictions_of
 from tenure.web.sources.still import StillSource
 
 
@@ -36,9 +36,9 @@ def test_the_present_is_the_clusters_and_the_past_the_historys(both):
 
 
 def test_evictions_are_those_of_both_and_none_is_there_twice(both):
-    recorded = both.past.evictions(EvictionQuery(), EVERYTHING).total
+    recorded = evictions_of(both.past, EvictionQuery(), EVERYTHING).total
     assert recorded > 0
-    found = both.evictions(EvictionQuery(limit=1000), EVERYTHING)
+    found = evictions_of(both, EvictionQuery(limit=1000), EVERYTHING)
     assert found.total == recorded + 2
     assert sum(one.count for one in found.sums) == found.total
     assert found.lines[0].workload == "team-a/first"
@@ -64,16 +64,16 @@ def test_pages_and_answers_work_over_both(both):
 
 def test_a_history_that_is_written_on_is_read_again_beside(history, monkeypatch):
     """Nobody waits for it: who asks meanwhile is shown what was there."""
-    monkeypatch.setattr("tenure.web.sources.past.REREAD", 0.0)
+    monkeypatch.setattr("tenure.web.sources.reread.REREAD", 0.0)
     source = PastSource(history)
     before = source.version
-    monkeypatch.setattr("tenure.web.sources.past.version_of_content", lambda _: "another")
+    monkeypatch.setattr("tenure.web.sources.reread.version_of_content", lambda _: "another")
     for _ in range(100):
         if source.version > before:
             break
         time.sleep(0.1)
     assert source.version > before
-    monkeypatch.setattr("tenure.web.sources.past.version_of_content", lambda _: 1 / 0)
+    monkeypatch.setattr("tenure.web.sources.reread.version_of_content", lambda _: 1 / 0)
     for _ in range(100):
         source.version  # noqa: B018  asking for it is what has it looked at
         if any("could not be read again" in one.message for one in source.troubles()):

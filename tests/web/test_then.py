@@ -14,7 +14,7 @@ from tenure.model.values.duration import format_time
 from tenure.model.workload import Nomination, Notice, Phase
 from tenure.web.access.viewer import EVERYTHING, Viewer
 from tenure.web.sources.past import PastSource
-from tenure.web.sources.source import EvictionQuery, chosen
+from tenure.web.sources.source import EvictionQuery, chosen, evictions_of
 from tenure.web.sources.still import StillSource
 
 ALL = EvictionQuery(limit=1000)
@@ -46,7 +46,7 @@ def test_a_past_moment_is_told_of_as_if_nothing_was_recorded_after_it(history, p
     then = until(history, at, tmp_path)
     lives = past.waits(EVERYTHING, 1000)
     assert past.waits(EVERYTHING, 1000, at) == then.waits(EVERYTHING, 1000, at) != lives
-    assert past.evictions(replace(ALL, at=at), EVERYTHING) == then.evictions(ALL, EVERYTHING)
+    assert evictions_of(past, replace(ALL, at=at), EVERYTHING) == evictions_of(then, ALL, EVERYTHING)
     assert len(lives) > 9
     for line in lives[number::3]:
         assert past.story(line.workload, 1000, at) == then.story(line.workload, 1000)

@@ -13,7 +13,7 @@ from tenure.history.record import Draft, Origin, key_of, payload_of
 from tenure.web.access.viewer import A_NODE, ANOTHER, EVERYTHING, Viewer
 from tenure.web.console import Console
 from tenure.web.sources.past import PastSource
-from tenure.web.sources.source import EvictionQuery
+from tenure.web.sources.source import EvictionQuery, evictions_of
 from tenure.web.sources.still import StillSource
 from tenure.web.views.look import Looked
 from tenure.web.views.plans import narrowed
@@ -141,7 +141,7 @@ def test_the_order_of_evictions_tells_nothing_of_names(sort):
         lines = replace(small(), evictions=tuple(
             replace(small().evictions[1], workload=key, task="t", queue=name) for key, name in ((one, "a"), (two, "b"))
         ))  # fmt: skip
-        found = StillSource(lines, "").evictions(EvictionQuery(sort=sort, descending=False), FEW)
+        found = evictions_of(StillSource(lines, ""), EvictionQuery(sort=sort, descending=False), FEW)
         orders.append([(line.workload, line.queue, line.beneficiary) for line in found.lines])
     assert orders[0] == orders[1] == [(ANOTHER, "a", "team-b/late"), (ANOTHER, "b", "team-b/late")]
 

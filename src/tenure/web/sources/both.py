@@ -11,14 +11,11 @@ from tenure.web.access.viewer import EVERYTHING, Viewer
 from tenure.web.sources.past import PastSource
 from tenure.web.sources.picture import Picture
 from tenure.web.sources.source import (
-    EvictionPage,
-    EvictionQuery,
+    EvictionLine,
     StoryLine,
     Trouble,
     UseSeries,
     WaitLine,
-    chosen,
-    shown_to,
 )
 from tenure.web.sources.still import StillSource
 
@@ -56,11 +53,11 @@ class BothSource:
         """Give the cluster as it is, or as it was recorded."""
         return self.live.picture(at) if _is_later(self.past, at) else self.past.picture(at)
 
-    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
+    def log(self) -> list[EvictionLine]:
         """Give those that were recorded, and those of the cluster's own log that are not recorded yet."""
         recorded = self.past.span()[1]
         later = (line for line in self.live.log() if line.at > recorded)
-        return chosen(shown_to(viewer, (*self.past.log(), *later)), query)
+        return [*self.past.log(), *later]
 
     def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
         """Tell what was recorded of a workload, and what the cluster knows of what came after."""

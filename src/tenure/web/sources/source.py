@@ -191,8 +191,8 @@ class ConsoleSource(Protocol):
     def namespaces(self) -> set[str]:
         """Give the namespaces of all workloads that are there, or of which the past tells."""
 
-    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
-        """Give evictions of which the viewer may see the victim or the beneficiary."""
+    def log(self) -> Iterable[EvictionLine]:
+        """Give the evictions that are known, of very many the newest; `evictions_of` says which a viewer may see."""
 
     def story(self, key: str, limit: int, at: int | None = None, viewer: Viewer = EVERYTHING) -> list[StoryLine]:
         """Give what happened to a workload, in order; of more than ``limit`` the last.
@@ -214,6 +214,11 @@ class ConsoleSource(Protocol):
 
     def close(self) -> None:
         """Let go of what is held."""
+
+
+def evictions_of(source: ConsoleSource, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
+    """Give evictions of which a viewer may see the victim or the beneficiary."""
+    return chosen(shown_to(viewer, source.log()), query)
 
 
 def shown_to(viewer: Viewer, lines: Iterable[EvictionLine]) -> Iterator[EvictionLine]:

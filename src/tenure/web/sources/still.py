@@ -16,14 +16,10 @@ from tenure.web.access.viewer import EVERYTHING, Viewer
 from tenure.web.sources.picture import PARTLY, RUNNING, WAITING, Held, Picture, WorkloadLine
 from tenure.web.sources.source import (
     EvictionLine,
-    EvictionPage,
-    EvictionQuery,
     StoryLine,
     Trouble,
     UseSeries,
     WaitLine,
-    chosen,
-    shown_to,
 )
 
 _HOUR = 3_600_000_000
@@ -60,7 +56,7 @@ class StillSource:
     def span(self) -> tuple[int, int]:
         """Give the first moment of which anything is told, and the cluster's own."""
         if self._begin is None:
-            self._begin = self._first()
+            self._begin = _first_told(self._picture.cluster)
         return self._begin, self._picture.now
 
     def namespaces(self) -> set[str]:
@@ -71,19 +67,8 @@ class StillSource:
             name for name, states in picture.by_namespace.items() if +states
         }
 
-    def _first(self) -> int:
-        cluster = self._picture.cluster
-        told = [w.created_at for w in cluster.workloads] + [e.at for e in cluster.evictions]
-        told += [w.started_at for w in cluster.workloads if w.started_at is not None]
-        known = [at for at in told if 0 < at <= cluster.now]
-        return min(known, default=cluster.now - _HOUR)
-
-    def evictions(self, query: EvictionQuery, viewer: Viewer) -> EvictionPage:
-        """Give evictions of the log."""
-        return chosen(shown_to(viewer, self.log()), query)
-
     def log(self) -> Iterable[EvictionLine]:
-        """Give all evictions that are known."""
+        """Give the evictions of the cluster's log."""
         picture = self._picture
         for entry in picture.cluster.evictions:
             yield line_of(entry, picture)
@@ -168,6 +153,14 @@ class StillSource:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _first_told(cluster: Cluster) -> int:
+    """Give the first moment of which a cluster tells anything, an hour before its own where there is none."""
+    told = [w.created_at for w in cluster.workloads] + [e.at for e in cluster.evictions]
+    told += [w.started_at for w in cluster.workloads if w.started_at is not None]
+    known = [at for at in told if 0 < at <= cluster.now]
+    return min(known, default=cluster.now - _HOUR)
 
 
 def _from(changes: list[int], index: int, amount: int) -> None:

@@ -18,7 +18,7 @@ from tenure.web.console import Console
 from tenure.web.playing.own_changes import own_changes
 from tenure.web.playing.player import FailedError
 from tenure.web.sources.picture import Held, Picture
-from tenure.web.sources.source import EvictionPage, EvictionQuery
+from tenure.web.sources.source import EvictionPage, EvictionQuery, evictions_of
 
 MOST_PER_PAGE: Final = 1000
 """Entries that one answer may have."""
@@ -51,7 +51,7 @@ class Looked:
 
     def evictions(self, query: EvictionQuery) -> EvictionPage:
         """Give evictions as they were known at the moment."""
-        return self.console.source.evictions(replace(query, at=self.at), self.viewer)
+        return evictions_of(self.console.source, replace(query, at=self.at), self.viewer)
 
     def played(self, task: str, *arguments: Any) -> Any | None:
         """Give what is played of the picture's cluster; None where that takes too long, or failed."""
