@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from secrets import token_hex
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, FromClause, Select, Table, delete, func, insert, select, union_all
+from sqlalchemy import Connection, FromClause, Select, Table, delete, func, insert, select, union_all
 
 from tenure.history import migrations
-from tenure.history.connect import connect, place_of, translated
+from tenure.history.connect import connect, place_of
+from tenure.history.database import HistoryDatabase
 from tenure.history.errors import HistoryError
 from tenure.history.months import by_month, month_of, month_start
 from tenure.history.query import EVERYTHING, Page, Query, conditions, position, token
 from tenure.history.record import KINDS, SCHEMA, Draft, HistoryRecord, Origin, insertion
 from tenure.history.rollup import Rollup
 from tenure.history.schema import META, MONTHS, SOURCES, records_table
-from tenure.history.scope import EVERYTHING_THERE, NOTHING, OPTION, Scope, names_of, origins_seen, records_seen
+from tenure.history.scope import origins_seen, records_seen
 from tenure.history.usage_table import write_sums
-from tenure.model.values.problems import InputProblem, InvalidInputError
 
 AT_ONCE: Final = 20_000
 """Records that are written in one transaction."""
@@ -55,90 +53,8 @@ class HistoryInfo:
     origins: tuple[Origin, ...]
 
 
-class HistoryStore:
-    """An open store. Threads may share it; each question takes a connection of its own.
-
-    ``is_new``: its tables were made when it was opened. Every method raises `HistoryError` where the store cannot be
-    read or written, and `UnwritableError` where a server cannot take what a record holds. Questions see what is in
-    ``scope``; what is written does not depend on it.
-    """
-
-    def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
-        self.engine = engine
-        self.place = place
-        self.writes = write
-        self.is_new = False
-        self.scope = EVERYTHING_THERE
-
-    def __enter__(self) -> Self:
-        """Use it in a ``with`` statement, which closes it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """Give all connections back."""
-        with translated(self.place):
-            self.engine.dispose()
-
-    def settle(self) -> bool:
-        """Bring what is in the log beside a file into the file itself; of a server nothing has to be brought.
-
-        Gives whether all of it was: not, where another process reads for longer than a lock is waited for.
-        """
-        if self.engine.dialect.name != "sqlite":
-            return True
-        with translated(self.place), closing(self.engine.raw_connection()) as connection:
-            is_busy, _, _ = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return not is_busy
-
-    def see(self, scope: Scope, *, alone: bool = False, may_begin: bool = False) -> None:
-        """Let questions see only the records of a cluster, or of a node pool.
-
-        ``alone``: of several, one has to be chosen, because what is asked makes sense of one only; as long as there is
-        none, nothing is seen. ``may_begin``: there need not be records of it yet.
-
-        Raises
-        ------
-        InvalidInputError
-            There are no records of it, or those of several; the message says of whom there are.
-        """
-        with translated(self.place), self.engine.connect() as connection:
-            there = [origin for _, origin in origins_seen(connection)]
-        found = [origin for origin in there if scope.includes(origin)]
-        if not found and not scope.is_everything and not may_begin:
-            what = f"has no records of {scope}; there are those of {names_of(there) or 'no cluster yet'}"
-            raise InvalidInputError([InputProblem(self.place, 0, "", what)])
-        if alone and len(found) > 1:
-            what = f"has records of several: {names_of(found)}; name one with --cluster-name, and its --pool"
-            raise InvalidInputError([InputProblem(self.place, 0, "", what)])
-        chosen = Scope(found[0].cluster, found[0].pool) if found else NOTHING
-        self.scope = chosen if alone else scope
-
-    # -- transactions -----------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the store."""
-        with translated(self.place), self.engine.connect() as raw:
-            connection = raw.execution_options(**{OPTION: self.scope})
-            with connection.begin():
-                yield connection
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection that alone writes, all or nothing."""
-        if not self.writes:
-            raise HistoryError(self.place, "was opened to be read")
-        with translated(self.place), self.engine.connect() as raw:
-            connection = raw.execution_options(tenure_writes=True)
-            with connection.begin():
-                migrations.lock(connection)
-                yield connection
+class HistoryStore(HistoryDatabase):
+    """An open store: records are appended and read. Each question takes a connection of its own."""
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +71,7 @@ class HistoryStore:
         written = 0
         for begin in range(0, len(drafts), AT_ONCE):
             with self.writing() as connection:
-                written += self._append(connection, origin, drafts[begin : begin + AT_ONCE])
+                written += _append(connection, self.place, origin, drafts[begin : begin + AT_ONCE])
         return written
 
     def append_alone(self, origin: Origin, drafts: Sequence[Draft]) -> int | None:
@@ -166,41 +82,8 @@ class HistoryStore:
         with self.writing() as connection:
             if not _is_empty(connection) and not _has(connection, drafts[0]):
                 return None
-            written = self._append(connection, origin, drafts[:AT_ONCE])
+            written = _append(connection, self.place, origin, drafts[:AT_ONCE])
         return written + self.append(origin, drafts[AT_ONCE:])
-
-    def _append(self, connection: Connection, origin: Origin, batch: Sequence[Draft]) -> int:
-        migrations.check_unchanged(connection, self.place)
-        source = self._source(connection, origin)
-        rollup, written = Rollup(), 0
-        for month, group in by_month(batch):
-            table = self._month(connection, month)
-            drafts = _new(connection, table, group)
-            if drafts:
-                mark = "%s" if connection.dialect.name == "postgresql" else "?"
-                connection.exec_driver_sql(insertion(table.name, source, mark), drafts)
-            for draft in drafts:
-                if draft.kind == "usage":
-                    rollup.add(source, draft.at, draft.queue or "", draft.value, draft.payload)
-            written += len(drafts)
-        write_sums(connection, rollup)
-        return written
-
-    def _source(self, connection: Connection, origin: Origin) -> int:
-        columns = SOURCES.c
-        query = select(columns.id).where(columns.cluster == origin.cluster, columns.pool == origin.pool)
-        found = connection.execute(query).scalar()
-        if found is None:
-            connection.execute(insert(SOURCES).values(cluster=origin.cluster, pool=origin.pool))
-            found = connection.execute(query).scalar_one()
-        return int(found)
-
-    def _month(self, connection: Connection, month: int) -> Table:
-        table = records_table(month)
-        if connection.execute(select(MONTHS.c.month).where(MONTHS.c.month == month)).scalar() is None:
-            table.create(connection)
-            connection.execute(insert(MONTHS).values(month=month))
-        return table
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -388,6 +271,42 @@ def months_between(connection: Connection, since: int | None, until: int | None,
         m for m in months_of(connection) if (first is None or m >= first) and (until is None or month_start(m) < until)
     ]
     return found[::-1] if newest else found
+
+
+def _append(connection: Connection, place: str, origin: Origin, batch: Sequence[Draft]) -> int:
+    migrations.check_unchanged(connection, place)
+    source = _source(connection, origin)
+    rollup, written = Rollup(), 0
+    for month, group in by_month(batch):
+        table = _month(connection, month)
+        drafts = _new(connection, table, group)
+        if drafts:
+            mark = "%s" if connection.dialect.name == "postgresql" else "?"
+            connection.exec_driver_sql(insertion(table.name, source, mark), drafts)
+        for draft in drafts:
+            if draft.kind == "usage":
+                rollup.add(source, draft.at, draft.queue or "", draft.value, draft.payload)
+        written += len(drafts)
+    write_sums(connection, rollup)
+    return written
+
+
+def _source(connection: Connection, origin: Origin) -> int:
+    columns = SOURCES.c
+    query = select(columns.id).where(columns.cluster == origin.cluster, columns.pool == origin.pool)
+    found = connection.execute(query).scalar()
+    if found is None:
+        connection.execute(insert(SOURCES).values(cluster=origin.cluster, pool=origin.pool))
+        found = connection.execute(query).scalar_one()
+    return int(found)
+
+
+def _month(connection: Connection, month: int) -> Table:
+    table = records_table(month)
+    if connection.execute(select(MONTHS.c.month).where(MONTHS.c.month == month)).scalar() is None:
+        table.create(connection)
+        connection.execute(insert(MONTHS).values(month=month))
+    return table
 
 
 def _count(connection: Connection, query: Query) -> int:
