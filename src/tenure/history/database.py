@@ -17,11 +17,11 @@ from tenure.model.values.problems import InputProblem, InvalidInputError
 
 
 class HistoryDatabase:
-    """An open database. Threads may share it.
+    """The open database of a history: its transactions, and the scope that questions see. Threads may share it.
 
     ``is_new``: its tables were made when it was opened. Every method raises `HistoryError` where it cannot be read or
-    written, and `UnwritableError` where a server cannot take what a record holds. Questions see what is in ``scope``;
-    what is written does not depend on it.
+    written, and `UnwritableError` where a server cannot take what a record holds. What is written does
+    not depend on ``scope``.
     """
 
     def __init__(self, engine: Engine, place: str, *, write: bool) -> None:
