@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 
 from tenure.cycle import Scheduler
 from tenure.engine.plan import NextEviction, Plan, PlanStep
@@ -22,17 +21,10 @@ from tenure.model.documents.collector import collector_seldom
 from tenure.model.queue import Queue
 from tenure.model.workload import SAVING, Notice, Phase, Workload
 from tenure.simulator.account import RunningAccount
+from tenure.simulator.agenda import NEVER, Agenda
 from tenure.simulator.log import EventLog
 from tenure.simulator.traces.records import Trace
 from tenure.simulator.work import JobProgress
-
-NEVER = 1 << 62
-
-MOST_IDLE = 1000
-"""Times in a row that some rule asks to be looked at again and nothing comes of it, while nothing else is to happen.
-
-A simulation ends then: what runs on for ever, and what waits for it, would keep it going without end.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +92,11 @@ class Simulation:
         self.scheduler.context.detailed = False
         self.log = EventLog([*cluster.workloads, *(j.workload for j in trace.jobs)], initial=len(cluster.workloads))
         self.job_of = {w.key: i for i, w in enumerate(cluster.workloads)}
-        self.ends: list[tuple[int, int, int]] = []  # when, number of the run, job
-        self.runs: dict[int, int] = {}  # of each job with an end to come, the run that will have it
         self.held: dict[int, set[int]] = {}  # tasks of each job that stand on a node and have not been evicted
-        self.serial = 0
+        self.agenda = Agenda()
         self.work = JobProgress()
-        self.departures: list[tuple[int, int, int, int, TaskState]] = []  # when, job, task, a number, and its state
-        self.wakes: list[int] = []
-        self.saves: list[tuple[int, int]] = []  # when, job
         self.done = 0
         self.now = 0
-        self.idle = 0
         self.heard: Callable[[Plan], None] | None = None  # hears of each plan once it is carried out
         self.account = RunningAccount(cluster, self.log) if settings.worth.breaker.enabled else None
         self._start_initial(cluster.workloads)
@@ -141,13 +127,13 @@ class Simulation:
             runtime = self._runtime(job)
             if runs and state.started_at is not None and runtime:
                 end = self.work.start(job, state.started_at - self.origin, runtime)
-                self._schedule_end(job, max(end, 0))
+                self.agenda.schedule_end(job, max(end, 0))
             for task in state.tasks:
                 if task.phase is Phase.TERMINATING and task.notice is None and not task.model.never_terminates:
                     leaves = max(0, self.session.leaves_at(task) - self.origin)
-                    self._schedule_departure(leaves, job, task)
+                    self.agenda.schedule_departure(leaves, job, task)
         if self.log.initial:
-            heappush(self.wakes, 0)  # what is due from the start does not wait for the first arrival
+            self.agenda.wake(0)  # what is due from the start does not wait for the first arrival
 
     def run(self, report: Callable[[Progress], None] | None = None, every: int = 1000) -> SimulationResult:
         """Run to the end. ``report`` hears of the progress after every so many events; Ctrl-C ends early."""
@@ -176,7 +162,7 @@ class Simulation:
 
     def _run(self, report: Callable[[Progress], None] | None, every: int) -> None:
         arrival, jobs, events = 0, self.trace.jobs, 0
-        while (at := self._next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
+        while (at := self.agenda.next(jobs[arrival].workload.created_at if arrival < len(jobs) else NEVER)) < NEVER:
             now = self.now = at
             self.scheduler.pass_time(self.origin + now)
             self._end_all(now)
@@ -191,22 +177,12 @@ class Simulation:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def _next(self, arrival: int) -> int:
-        """When something happens next: an arrival, an end, a task leaves, or a rule ends that refused something."""
-        leaves = self.departures[0][0] if self.departures else NEVER
-        soonest = min(arrival, self._next_end(), leaves, self.saves[0][0] if self.saves else NEVER)
-        if soonest < NEVER:
-            self.idle = 0
-        return min(soonest, self.wakes[0] if self.wakes and self.idle < MOST_IDLE else NEVER)
-
     def _depart_all(self, now: int) -> None:
         """Evicted tasks leave their nodes; what was told that it has to go has made its checkpoint."""
-        while self.saves and self.saves[0][0] <= now:
-            self._save(*heappop(self.saves))
-        while self.wakes and self.wakes[0] <= now:
-            heappop(self.wakes)
-        while self.departures and self.departures[0][0] <= now:
-            task = heappop(self.departures)[-1]
+        for at, job in self.agenda.saving(now):
+            self._save(at, job)
+        self.agenda.awake(now)
+        for task in self.agenda.leaving(now):
             if self.session.workloads.get(task.workload.key) is not task.workload:
                 continue
             if task.leaving >= 0:
@@ -215,14 +191,8 @@ class Simulation:
                 self.session.withdraw(task)
                 self.session.refresh(task.workload)
 
-    def _next_end(self) -> int:
-        while self.ends and self.runs.get(self.ends[0][2]) != self.ends[0][1]:
-            heappop(self.ends)
-        return self.ends[0][0] if self.ends else NEVER
-
     def _end_all(self, now: int) -> None:
-        while self._next_end() == now:
-            _, _, job = heappop(self.ends)
+        for job in self.agenda.ending(now):
             workload = self.session.workloads[self.log.workloads[job].key]
             for task in sorted(self.held.pop(job, ())):
                 self.log.end(now, job, task)
@@ -232,7 +202,7 @@ class Simulation:
                 user = user_of(workload.model, self.session.settings)
                 self.session.run_times.finish(workload.model.queue or DEFAULT_QUEUE, user, ran)
             self.session.remove_workload(workload.key)
-            self.runs.pop(job, None)
+            self.agenda.cancel_end(job)
             self.work.forget(job)
             self.done += 1
 
@@ -257,13 +227,13 @@ class Simulation:
         if self.account is not None:
             self.session.outcomes = self.account.outcomes(self.origin + now)
         plan = self.scheduler.cycle(self.origin + now)
-        self.idle = 0 if plan.steps else self.idle + 1
+        self.agenda.idle = 0 if plan.steps else self.agenda.idle + 1
         if plan.steps:
             self._carry_out(plan, now)
         if self.heard is not None:
             self.heard(plan)
-        if plan.wake is not None and plan.wake - self.origin not in self.wakes:
-            heappush(self.wakes, plan.wake - self.origin)
+        if plan.wake is not None:
+            self.agenda.wake(plan.wake - self.origin)
         if self.setup.arrivals_only:
             self._drop_waiting(now)
 
@@ -305,9 +275,9 @@ class Simulation:
         started = set(plan.started)
         for key in dict.fromkeys(s.workload for s in plan.steps if s.action == "evict"):
             job, state = self.job_of[key], self.session.workloads[key]
-            if job in self.runs and (key in started or not self.held[job]):
+            if job in self.agenda.runs and (key in started or not self.held[job]):
                 self.work.stop(job, now, state.model)
-                del self.runs[job]  # its end is no longer to come
+                self.agenda.cancel_end(job)
         for key in plan.started:
             if self.held[self.job_of[key]]:
                 self._started(self.job_of[key], now)
@@ -324,9 +294,8 @@ class Simulation:
         beneficiary = self.job_of.get(notice.beneficiary or "", -1)
         self.log.notice(now, job, task.index, notice.cause, beneficiary, deadline=notice.deadline - self.origin)
         checkpoint = task.workload.model.checkpoint
-        if checkpoint is not None and checkpoint.made and (now + SAVING, job) not in self.saves:
-            heappush(self.saves, (now + SAVING, job))
-            heappush(self.wakes, now + SAVING)
+        if checkpoint is not None and checkpoint.made:
+            self.agenda.schedule_save(now + SAVING, job)
 
     def _save(self, now: int, job: int) -> None:
         """What runs has made a checkpoint because it was told that it has to go."""
@@ -349,16 +318,12 @@ class Simulation:
             leaves_at=now + grace if grace else -1, protected_until=until, saved_at=saved if saved > told >= 0 else -1,
         )  # fmt: skip
         self.held[job].discard(step.task_index)
-        self._schedule_departure(now + grace, job, task)
-
-    def _schedule_departure(self, at: int, job: int, task: TaskState) -> None:
-        self.serial += 1
-        heappush(self.departures, (at, job, task.index, self.serial, task))
+        self.agenda.schedule_departure(now + grace, job, task)
 
     def _started(self, job: int, now: int) -> None:
         runtime = self._runtime(job)
         if runtime is not None and not self.setup.arrivals_only:
-            self._schedule_end(job, self.work.start(job, now, runtime))
+            self.agenda.schedule_end(job, self.work.start(job, now, runtime))
 
     def _runtime(self, job: int) -> int | None:
         """How long a job runs by itself, in µs; None if unknown."""
@@ -367,11 +332,6 @@ class Simulation:
             return self.trace.jobs[number].runtime
         key = self.log.workloads[job].key
         return self.trace.present.get(key) or self.session.workloads[key].expected or None
-
-    def _schedule_end(self, job: int, at: int) -> None:
-        self.serial += 1
-        self.runs[job] = self.serial
-        heappush(self.ends, (at, self.serial, job))
 
     def _drop_waiting(self, now: int) -> None:
         for workload in self.session.waiting.all():
