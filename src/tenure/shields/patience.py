@@ -59,6 +59,27 @@ class PricedPart(Priced, Protocol):
 PriceFall = tuple[int, float]
 """When a part of a price has stopped becoming less (µs since the epoch), and by how much it does in a µs until then."""
 
+
+class WholePrice(NamedTuple):
+    """The price of a set with all that it has grown by, in millionths of a weighted resource-second.
+
+    ``growth``: by how much that grows in a second.
+    """
+
+    price: int
+    growth: int
+
+    def beyond(self, gain: float, waited: int) -> float:
+        """Give what is left of it without what a wait (µs) makes up for, of which a second is worth ``gain``."""
+        return self.price - gain * waited / SECOND
+
+    def rises(self, gain: float) -> float:
+        """Give by how much that becomes more in a µs."""
+        return (self.growth - gain) / SECOND
+
+
+NOTHING: Final = WholePrice(0, 0)
+
 NAMED: Final = 3
 """So many victims a reason names."""
 
@@ -96,7 +117,8 @@ class NotYet(NamedTuple):
         beyond = "" if self.surplus is None else f" ({self.surplus:.0%} of it, beyond what its queue is guaranteed)"
         text = (
             f"to evict {', '.join(keys[:NAMED])}{more} for it costs {weighted_hours(self.price / MICRO)}, without what "
-            f"is lost while it waits, and its waiting{beyond} is worth {weighted_hours(self.worth / MICRO)} so far: "
+            f"is lost while it waits (as far as that is made up for by its wait), and its waiting{beyond} is worth "
+            f"{weighted_hours(self.worth / MICRO)} so far: "
             + (f"it pays from {pays} on" if self.ever else "waiting alone never makes it pay")
         )
         if self.otherwise is not None and self.needed is not None:
@@ -141,9 +163,12 @@ class Patience:
         way, and does not count.
         """
         chosen, waited = list(pieces), session.now - max(waits_since(contender), possible)
-        price = sum(counted(p.cost, p.growth, waited) for p in (*chosen, *follow_ups))
+        everything = [*chosen, *follow_ups]
+        price = sum(counted(p.cost, p.growth, waited) for p in everything)
         falls = falls_of(session, chosen, waited)
-        not_yet = self.too_dear(session, cause, contender, price, since, possible, falls)
+        growing = [] if any_price(session) else everything  # what stays for a while grows by nothing until then
+        whole = WholePrice(sum(p.cost for p in everything), sum(p.growth for p in growing))
+        not_yet = self.too_dear(session, cause, contender, price, since, possible, falls, whole)
         if not_yet is None:
             return None
         cheaper = (cheaper_at(session, piece.workload) for piece in chosen)
@@ -158,10 +183,12 @@ class Patience:
         since: int,
         possible: int = 0,
         falls: Sequence[PriceFall] = (),
+        whole: WholePrice = NOTHING,
     ) -> NotYet | None:
         """Say why a price is more than what a contender has waited is worth; None where it is not. See `not_yet`.
 
-        ``falls``: what counts of the price becomes less meanwhile.
+        ``falls``: what counts of the price becomes less meanwhile. ``whole``: the price with all that it has grown by,
+        of which no more is left out than the wait is worth.
         """
         pause = self.breaker.pause(session, cause, contender)
         if pause is not None:
@@ -170,25 +197,30 @@ class Patience:
         if rule is None:
             return None
         entitled, rate = is_entitled(session, cause, contender), gain_rate(session, contender)
-        now, began = session.now, max(waits_since(contender), possible) - (rule.ahead if entitled else 0)
-        each = rule.factor * (1 if entitled else rule.surplus) * rate * MICRO / SECOND
+        now, since_when = session.now, max(waits_since(contender), possible)
+        began, gain = since_when - (rule.ahead if entitled else 0), (1 if entitled else rule.surplus) * rate * MICRO
+        each = rule.factor * gain / SECOND
         unknown = rate == 0 and waiting_weight(session, contender) != 0
         ends = entitled or unknown  # what nothing is known of ends as well
         latest = max(since, possible) + longest_of(rule, cause) if ends else now + FAR_AHEAD
         worth = round(each * (now - began))
         if now >= latest:
             return None
+        counts, price = price, max(price, whole.beyond(gain, now - since_when))
         otherwise = self.estimates.of(session, contender) if rule.trust else None
         needed = price if otherwise is None else price * believed(rule.trust, each * (otherwise - began) >= price)
         if worth >= needed:
             return None
         share = needed / price if price and needed < inf else 1.0
-        first = _first_worth(now, worth, needed, each, [(end, growth * share) for end, growth in falls])
+        first = _first_worth(now, worth, counts * share, each, [(end, growth * share) for end, growth in falls])
+        first = _first_both(
+            first if needed < inf else inf, now, price * share - worth, each - whole.rises(gain) * share
+        )
         pays_at = latest if first >= latest else max(now + 1, ceil(first))
         surplus, ever = None if entitled else rule.surplus, pays_at < now + FAR_AHEAD // 2
         again = pays_at
         if otherwise is not None and needed > price:  # if it still waits then, it is known to wait for longer
-            again = min(again, ceil(min(latest, max(otherwise, _first_worth(now, worth, price, each, falls)))))
+            again = min(again, ceil(min(latest, max(otherwise, _first_worth(now, worth, counts, each, falls)))))
         return NotYet(round(price), worth, pays_at, again, None, otherwise, needed, surplus, ever)
 
 
@@ -218,6 +250,14 @@ def _first_worth(now: int, worth: float, needed: float, each: float, falls: Iter
             break
         at, missing, slope = max(at, end), missing - slope * max(0, end - at), slope - growth
     return at + missing / slope if slope > 0 else inf
+
+
+def _first_both(first: float, now: int, missing: float, slope: float) -> float:
+    """Give when, from ``first`` on, nothing is missing any more either, of which ``slope`` less is missing each µs."""
+    first = max(first, now)
+    if slope > 0:
+        return max(first, now + missing / slope)
+    return first if missing - slope * (first - now) <= 0 else inf
 
 
 def believed(trust: float, long: bool) -> float:

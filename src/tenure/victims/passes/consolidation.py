@@ -74,7 +74,7 @@ class ConsolidationPass(PreemptionPass):
 
     # -- what is found ----------------------------------------------------------------------------------------------
 
-    def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
+    def _accept(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> bool:
         """Refuse what is dearer than what reclaim or preempt would take."""
         price = partial(price_of, self.searches, rules, found)
         if instead := cheaper(self.searches, rules.contender, price, self.state.budget):
@@ -83,7 +83,7 @@ class ConsolidationPass(PreemptionPass):
             text = f"moving others for it would cost more than {others.cause} from {names}, so nothing is moved"
             self.state.obstacle(rules.contender.key, Reason("CheaperVictims", text, {"cause": self.cause}))
             return False
-        return super()._accept(rules, found)
+        return super()._accept(rules, candidates, found)
 
     def _carry_out(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> None:
         """Carry the moves out, and list them among the plan's moves as well."""

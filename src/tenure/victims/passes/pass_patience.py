@@ -13,6 +13,7 @@ from tenure.shields.patience import cheaper_at, falls_of, waits_since
 from tenure.victims.bounds.first_payable import first_payable
 from tenure.victims.bounds.least_price import PriceBound
 from tenure.victims.bounds.room_demand import RoomDemand
+from tenure.victims.candidates.gatherer import VictimCandidates
 from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.unhelped import UnhelpedKinds
 from tenure.victims.rules.causes import CauseRules
@@ -59,8 +60,11 @@ class PassPatience:
         self.unhelped.wake_after(candidates)
         return True
 
-    def pays(self, rules: CauseRules, found: SearchResult) -> bool:
-        """Whether a contender's waiting is worth the best set, with what follows from it; say why where it is not."""
+    def pays(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> bool:
+        """Whether a contender's waiting is worth the best set, with what follows from it; say why where it is not.
+
+        It is asked again once any of the ``candidates`` is cheaper: another set may be the best then.
+        """
         contender, patience = rules.contender, self.patience
         if not patience.applies(self.session, self.cause):
             return True
@@ -71,5 +75,6 @@ class PassPatience:
         if not_yet is None:
             return True
         self.searches.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
-        self.unhelped.put_off(contender, not_yet.again)
+        cheaper = (cheaper_at(self.session, w) for w in dict.fromkeys(p.workload for p in candidates.all()))
+        self.unhelped.put_off(contender, min([not_yet.again, *(at for at in cheaper if at is not None)]))
         return False

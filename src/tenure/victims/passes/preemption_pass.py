@@ -144,7 +144,7 @@ class PreemptionPass:
             return True
         if budget.hit:
             _warn_exhausted(state.plan, self.cause, contender)
-        if found.pieces is not None and self._accept(rules, found):
+        if found.pieces is not None and self._accept(rules, search.candidates, found):
             self._carry_out(rules, search.candidates, found)
             return contender.step is not None
         if budget.hit:
@@ -164,9 +164,9 @@ class PreemptionPass:
                 search.tell(candidates)
         self.unhelped.searched(rules.contender, candidates, search.found, detailed=self.searches.detailed)
 
-    def _accept(self, rules: CauseRules, found: SearchResult) -> bool:
+    def _accept(self, rules: CauseRules, candidates: VictimCandidates, found: SearchResult) -> bool:
         """Whether the best set is to be carried out: not before the contender's waiting is worth it."""
-        return self.patience.pays(rules, found)
+        return self.patience.pays(rules, candidates, found)
 
     def _fits_as_it_is(self, rules: CauseRules) -> bool:
         """Serve a contender for which there is room by now; nothing is taken for it."""
