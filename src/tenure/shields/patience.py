@@ -1,9 +1,10 @@
 """Patience: others are evicted for a contender once its waiting is worth what they cost.
 
 What it waits for, in weighted resources, times how long it has waited, times a weight and a factor, has to reach the
-price that the set had when it began to wait; after ``atMost`` it need not. This is the rule for renting or buying where
-it is not known for how long: ``docs/worth.md`` has the bound. Where a rule says how far an estimate of the contender's
-start is to be trusted, it goes sooner if the whole wait would be worth the price, and later if it would not.
+price of the set, without what that has grown by meanwhile, as far as the wait without the factor is worth that; after
+``atMost`` it need not. This is the rule for renting or buying where it is not known for how long: ``docs/worth.md`` has
+the bound. Where a rule says how far an estimate of the contender's start is to be trusted, it goes sooner if the whole
+wait would be worth the price, and later if it would not.
 """
 
 from __future__ import annotations
