@@ -10,7 +10,7 @@ LARGE_CLASSES = 15
 LARGEST = 26
 """Methods of the largest of them."""
 
-DECIDING = 9392
+DECIDING = 9397
 """Lines of the rooms that choose who has to go."""
 
 

@@ -65,13 +65,13 @@ class PassPatience:
 
         It is asked again once any of the ``candidates`` is cheaper: another set may be the best then.
         """
-        contender, patience = rules.contender, self.patience
-        if not patience.applies(self.session, self.cause):
+        contender = rules.contender
+        if not self.patience.applies(self.session, self.cause):
             return True
         assert found.played is not None
         pieces, follow_ups = found.pieces or (), self.searches.dry_runs.follow_ups(rules, found.played)
         since = self.longest_wait.since(contender)
-        not_yet = patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
+        not_yet = self.patience.not_yet(self.session, self.cause, contender, pieces, since, follow_ups)
         if not_yet is None:
             return True
         self.searches.state.obstacle(contender.key, not_yet.reason(self.cause, pieces))
