@@ -127,4 +127,5 @@ def longest_waits(lives: Mapping[str, LifeLine], last: int, most: int) -> list[W
         WaitLine(key, life.queue, life.submitted, life.started, life.waited_until(last) - life.submitted)
         for key, life in lives.items()
     )
-    return nsmallest(most, found, key=lambda line: (-line.waited, line.workload))
+    waited = (line for line in found if line.started_at is None or line.waited > 0)
+    return nsmallest(most, waited, key=lambda line: (-line.waited, line.workload))

@@ -178,7 +178,8 @@ def _waits(line: WorkloadLine) -> bool:
 
 
 def _started(line: WorkloadLine) -> bool:
-    return line.state in (RUNNING, PARTLY) and line.created_at > 0
+    """Whether one that runs is known to have waited."""
+    return line.state in (RUNNING, PARTLY) and line.created_at > 0 and _waited(line) > 0
 
 
 def _waited(line: WorkloadLine) -> int:
