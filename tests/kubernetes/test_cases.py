@@ -58,13 +58,13 @@ class WatchedCluster(KubernetesCluster):
         super().__init__(client, informers.options, settings)
 
     def start(self):
-        self.sealer.start()
-        self.explanations.start()
+        self.sealer.thread.start()
+        self.explanations.thread.start()
 
     def close(self):
         self.actor.close()
-        self.sealer.stop()
-        self.explanations.stop()
+        self.sealer.thread.stop()
+        self.explanations.thread.stop()
         self.events.stop()
 
 

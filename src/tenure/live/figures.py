@@ -7,16 +7,15 @@ of their own makes and writes them, so that no decision waits for that; while no
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
-from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import ApiError, Client
 from tenure.clusters.kubernetes.keys import DEFAULT_POOL
 from tenure.clusters.kubernetes.pool_status import as_part, part_of
+from tenure.clusters.kubernetes.write.writing_thread import WritingThread
 from tenure.engine.state.session import Session
 from tenure.live.budget_figures import budget_figures
 from tenure.model.cluster import Cluster, EvictionOutcome
@@ -90,27 +89,13 @@ class Figures:
         self._look_again = look_again
         self._informers = informers
         self._leader = leader
-        self._failed = failed
         self._told: FigureBasis | None = None
         self._views: tuple[QueueView, ...] | None = None
         self._is_due = True
         self._history: str | None = None
         self._outcomes: tuple[EvictionOutcome, ...] | None = ()
         self._last: tuple[object, ...] = ()
-        self._there = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="figures", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self, seconds: float = 2.0) -> None:
-        """End; what is under way is finished within so many seconds, or left."""
-        self._stopped.set()
-        self._there.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
+        self.thread = WritingThread("figures", self._write_told, failed)
 
     def look(self, session: Session) -> None:
         """Note how queues stand in a session that holds what was observed, if figures are due."""
@@ -124,7 +109,7 @@ class Figures:
         ``paused_until`` is in µs since the epoch, or 0; ``version`` is another one whenever something has changed.
         """
         self._told = FigureBasis(cluster, self._views, paused_until, version, self._history, self._outcomes)
-        self._there.set()
+        self.thread.wake()
 
     def tell_of_history(self, history: str) -> None:
         """Say what keeps the history from being written, or that it is."""
@@ -132,7 +117,7 @@ class Figures:
         told = self._told
         if told is not None:
             self._told = told._replace(history=history)
-            self._there.set()
+            self.thread.wake()
 
     def tell_of_outcomes(self, outcomes: tuple[EvictionOutcome, ...] | None) -> None:
         """Say what evictions came to of late; None as long as that is not known."""
@@ -140,31 +125,25 @@ class Figures:
         told = self._told
         if told is not None:
             self._told = told._replace(outcomes=outcomes)
-            self._there.set()
+            self.thread.wake()
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
+    def _write_told(self) -> None:
+        told = self._told
+        if told is None or self._last == told.key:
+            return
+        if told.views is None:
+            self._look_again()
+            return
+        self._is_due, began = False, time.thread_time()
+        self._last = ()
+        try:
+            if self.write(told, told.views):
+                self._last = told.key
+            else:
+                self.thread.wake()
+        finally:
+            self.thread.rest(max(LEAST_SECONDS, (time.thread_time() - began) / SHARE))
             self._is_due = True
-            self._there.wait()
-            self._there.clear()
-            told = self._told
-            if told is None or self._last == told.key:
-                continue
-            if told.views is None:
-                self._look_again()
-                continue
-            self._is_due, began = False, time.thread_time()
-            self._last = ()
-            try:
-                if self.write(told, told.views):
-                    self._last = told.key
-                else:
-                    self._there.set()
-            except NotLeaderError:
-                pass  # who leads now writes them, or this one when it leads again
-            except Exception as error:  # noqa: BLE001  no thread ends silently
-                self._failed(error)
-            self._stopped.wait(max(LEAST_SECONDS, (time.thread_time() - began) / SHARE))
 
     def write(self, told: FigureBasis, views: tuple[QueueView, ...]) -> bool:
         """Write what has changed; False if there is more of it."""

@@ -122,7 +122,7 @@ class Service:
         try:
             self._until_reachable()
             self.election.start()
-            self.figures.start()
+            self.figures.thread.start()
             if self.history is not None:
                 self.history.start()
             with collector_seldom():  # to look through all that runs takes several times as long as a cycle
@@ -131,7 +131,7 @@ class Service:
             if self.history is not None:
                 self.history.stop()
             self.log.info("scheduler ends")
-            self.figures.stop()
+            self.figures.thread.stop()
             self.cluster.close()
             self.election.stop()
             probes.stop()

@@ -67,14 +67,14 @@ class KubernetesCluster:
     def start(self) -> None:
         """Begin to watch."""
         self.informers.start()
-        self.sealer.start()
-        self.explanations.start()
+        self.sealer.thread.start()
+        self.explanations.thread.start()
 
     def close(self) -> None:
         """Finish what is under way and end."""
         self.actor.close()
-        self.sealer.stop()
-        self.explanations.stop()
+        self.sealer.thread.stop()
+        self.explanations.thread.stop()
         self.events.stop()
         self.informers.stop()
 

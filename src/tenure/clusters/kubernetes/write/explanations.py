@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
@@ -11,6 +12,7 @@ from tenure.clusters.kubernetes.cache.pod_records import PodRecord
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
 from tenure.clusters.kubernetes.write import patches
+from tenure.clusters.kubernetes.write.writing_thread import WritingThread
 from tenure.model.workload import Phase
 
 MOST_WAITING: Final = 20_000
@@ -32,42 +34,23 @@ class Explanations:
     ) -> None:
         self._client = client
         self._informers = informers
-        self._failed = failed
         self._due: dict[str, _Explanation] = {}
         self._lock = threading.Lock()
-        self._there = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="explanations", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self, seconds: float = 2.0) -> None:
-        """End; what is under way is finished within so many seconds, or left."""
-        self._stopped.set()
-        self._there.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
+        self.thread = WritingThread("explanations", self._write_next, failed)
 
     def tell(self, pod: PodRecord, reason: str, message: str, now: int) -> None:
         """Say why a pod waits, at ``now`` (µs since the epoch)."""
         with self._lock:
             if pod.uid in self._due or len(self._due) < MOST_WAITING:
                 self._due[pod.uid] = _Explanation(pod, reason, message, now)
-        self._there.set()
+        self.thread.wake()
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            self._there.wait()
-            self._there.clear()
-            while (said := self._next()) is not None and not self._stopped.is_set():
-                try:
-                    self.write(*said)
-                except NotLeaderError:
-                    pass  # who leads now says it
-                except Exception as error:  # noqa: BLE001  no thread ends silently
-                    self._failed(error)
+    def _write_next(self) -> None:
+        said = self._next()
+        if said is not None:
+            self.thread.wake()
+            with suppress(NotLeaderError):  # who leads now says it
+                self.write(*said)
 
     def _next(self) -> _Explanation | None:
         with self._lock:

@@ -6,70 +6,46 @@ somebody who ended before writing its seal, or before there were seals, is seale
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import msgspec
 
 from tenure.clusters.kubernetes.cache.informers import InformerCache
 from tenure.clusters.kubernetes.cache.pod_records import PodRecord
-from tenure.clusters.kubernetes.client.leader import NotLeaderError
 from tenure.clusters.kubernetes.client.requests import STRATEGIC, ApiError, Client
 from tenure.clusters.kubernetes.read.judging import UNKNOWN
 from tenure.clusters.kubernetes.read.observe import Observed
 from tenure.clusters.kubernetes.seals import Seal
 from tenure.clusters.kubernetes.write import patches
 from tenure.clusters.kubernetes.write.placing import sealed_at_bind
-
-AGAIN_SECONDS = 1.0
-"""A seal that was refused, since its pod changed meanwhile, is written anew after so long."""
+from tenure.clusters.kubernetes.write.writing_thread import AGAIN_SECONDS, WritingThread
 
 
 class Sealer:
-    """Seals pods that run. ``failed`` is told of what should not happen."""
+    """Seals pods that run. ``failed`` is told of what should not happen.
+
+    A seal that was refused, since its pod changed meanwhile, is written anew a second later.
+    """
 
     def __init__(
         self, client: Client, informers: InformerCache, *, failed: Callable[[BaseException], None] = lambda _: None
     ) -> None:
         self._client = client
         self._informers = informers
-        self._failed = failed
         self._told: Observed | None = None
-        self._there = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="seals", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self, seconds: float = 2.0) -> None:
-        """End; what is under way is finished within so many seconds, or left."""
-        self._stopped.set()
-        self._there.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
+        self.thread = WritingThread("seals", self._seal_told, failed)
 
     def tell(self, observed: Observed) -> None:
         """Say what was observed last."""
         self._told = observed
         if self._informers.pods.unsealed:
-            self._there.set()
+            self.thread.wake()
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            self._there.wait()
-            self._there.clear()
-            try:
-                told = self._told
-                if told is not None and self.seal(told):
-                    self._stopped.wait(AGAIN_SECONDS)
-                    self._there.set()
-            except NotLeaderError:
-                self._stopped.wait(AGAIN_SECONDS)
-            except Exception as error:  # noqa: BLE001  no thread ends silently
-                self._failed(error)
-                self._stopped.wait(AGAIN_SECONDS)
+    def _seal_told(self) -> None:
+        told = self._told
+        if told is not None and self.seal(told):
+            self.thread.rest(AGAIN_SECONDS)
+            self.thread.wake()
 
     def seal(self, observed: Observed) -> int:
         """Seal what is not sealed yet; gives how many could not be."""
@@ -92,7 +68,7 @@ class Sealer:
                     task, start = workload.tasks[number], workload.started_at
                     start = None if start == pod.task.started_at else start  # it began with this very pod
                     seal = sealed_at_bind(pod, workload, task.devices, start)
-            if seal is not None and not self._stopped.is_set():
+            if seal is not None and not self.thread.is_stopped:
                 left += not self._write(pod, seal, observed.cluster.now)
         return left
 
