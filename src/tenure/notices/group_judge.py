@@ -72,7 +72,7 @@ class GroupJudge:
             lift(self.session, self.state.placer, groups)
             for workload in self._gone_since(groups) if wait else ():
                 self.session.waiting.drop(workload)
-            judge = NoticeJudge(self.state, self.nominated)
+            judge = NoticeJudge(ContenderNotices(self.state, self.nominated))
             pending = groups
             while pending:  # what one group leaves may be what another needs: until nothing more is found to pay
                 before = len(found)

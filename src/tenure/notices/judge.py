@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 from tenure.engine.serving.allocation import serve
@@ -17,7 +16,6 @@ from tenure.quota.usage import TerminatingUsage, excess_of
 from tenure.shields.policy import disabled
 from tenure.shields.preemptibility import preemptibility
 from tenure.victims.recording.record import Price, prices
-from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece, pieces_of
 
 
@@ -25,20 +23,13 @@ class NoticeJudge:
     """The judge of notices, one group after the other, on a session on which all were lifted.
 
     ``price`` is what evicting them costs; ``contended`` judges those that were given for a contender.
-
-    Parameters
-    ----------
-    state
-        The cycle's evictions.
-    nominated
-        Who could be requeued as things stand.
     """
 
-    def __init__(self, state: EvictionState, nominated: AbstractSet[str]) -> None:
-        self.state = state
-        self.session = state.session
-        self.contended = ContenderNotices(state, nominated)
-        self.shares = self.contended.shares
+    def __init__(self, contended: ContenderNotices) -> None:
+        self.contended = contended
+        self.state = contended.state
+        self.session = contended.session
+        self.shares = contended.shares
         self.price: Price = {}
 
     def paying(self, group: NoticeGroup) -> list[TaskState]:

@@ -19,6 +19,7 @@ from tenure.engine.state.notices import announce, expire, over, stand
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.values.readable import weighted_hours
+from tenure.notices.contended import ContenderNotices
 from tenure.notices.group_judge import TAKING, GroupJudge, as_promised
 from tenure.notices.groups import NoticeGroup, groups_of, lift
 from tenure.notices.judge import NoticeJudge
@@ -126,7 +127,7 @@ class _Settling:
         smaller = NoticeGroup(
             group.cause, group.contender, group.beneficiary, notices, held=True, awaited=group.awaited
         )
-        judge = NoticeJudge(self.state, self.nominated)
+        judge = NoticeJudge(ContenderNotices(self.state, self.nominated))
         stays = judge.paying(smaller)
         self.price |= judge.price
         for task in stays:
