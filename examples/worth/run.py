@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 
 import replay as replays
-from replay import MIXES, POLICIES, Figures, Replay, simulate
+from replay import BASE, MIXES, POLICIES, Figures, Replay, simulate
 
 from tenure.cli.terminal.errors import run_program
 from tenure.cli.terminal.progress import ProgressLine
@@ -43,7 +43,6 @@ from tenure.simulator.sweep.journal import SweepJournal
 from tenure.simulator.sweep.points import SweepPoint, key_of
 from tenure.simulator.sweep.runners import DaskCluster, LocalProcesses, SweepRunner
 
-BASE = "no reclaim"
 COLUMNS = {
     "jobs": ("jobs", ",.0f"),
     "lost": ("lost (weighted hours)", ",.1f"),
