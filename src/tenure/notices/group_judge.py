@@ -170,11 +170,13 @@ class GroupJudge:
 def as_promised(session: Session, group: NoticeGroup, tasks: list[TaskState]) -> list[NoticeGroup]:
     """Give tasks of a victim as told for others that were promised their room, and may take from it at all.
 
-    Nothing goes for what moves itself: it is a victim, and was promised the room as it had to leave another.
+    Nothing goes for what moves itself, or waits as it was evicted: that is a victim, and was promised room that was left
+    over. It may contend anew.
     """
     victim, places, found = tasks[0].workload, set(map(_place, tasks)), list[NoticeGroup]()
     awaited = (t for t in session.nominated if t.nominated in places and t.leaving < 0)
-    for heir in sorted({t.workload for t in awaited} - {group.contender, victim}, key=lambda w: w.key):
+    heirs = {t.workload for t in awaited if t.workload.last_evicted_at is None} - {group.contender, victim}
+    for heir in sorted(heirs, key=lambda w: w.key):
         inside = heir.leaf == victim.leaf
         cause: Cause = "preempt" if inside else "reclaim"
         if heir.priority > victim.priority if inside else fence(session.queues, heir.leaf, victim.leaf) is None:
