@@ -170,8 +170,8 @@ class GroupJudge:
 def as_promised(session: Session, group: NoticeGroup, tasks: list[TaskState]) -> list[NoticeGroup]:
     """Give tasks of a victim as told for others that were promised their room, and may take from it at all.
 
-    Nothing goes for what moves itself, or waits as it was evicted: that is a victim, and was promised room that was left
-    over. It may contend anew.
+    Nothing goes for what moves itself, or waits as it was evicted: that is a victim, and was promised room that was
+    left over. It may contend anew.
     """
     victim, places, found = tasks[0].workload, set(map(_place, tasks)), list[NoticeGroup]()
     awaited = (t for t in session.nominated if t.nominated in places and t.leaving < 0)
