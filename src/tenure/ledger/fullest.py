@@ -50,8 +50,8 @@ class WindowFollower:
 
     def charge(self, charge: Charge, since: int) -> bool:
         """Take the next eviction, and say whether it is charged; only windows that end at ``since`` or later count."""
-        window = self.rule.counted_window(charge.at)
-        if window is None or not self.rule.covers(charge.ask):
+        window = self.rule.scope.window(charge.at)
+        if window is None or not self.rule.scope.covers(charge.ask):
             return False
         whose = "" if self.rule.model.each is None else charge.ask.workload
         counted = self._counted.setdefault(whose, _Counted())

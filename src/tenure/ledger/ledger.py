@@ -100,7 +100,7 @@ class Ledger:
             for number, ask in enumerate(asks)
             if len(near := self._near.get(ask.namespace, ())) > 1
             and not (ask.pending or ask.outlasted)
-            and len(names := [b.model.name for b in near if b.covers(ask)]) > 1
+            and len(names := [b.model.name for b in near if b.scope.covers(ask)]) > 1
         }
         groups = sorted({tuple(names) for names in covering.values()})
         return [

@@ -1,4 +1,4 @@
-"""One rule of the ledger: what it applies to, and the bounds that follow from it (spec: disruption SLOs)."""
+"""One rule of the ledger: the bounds that follow from it, and what is used of them (spec: disruption SLOs)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from tenure.engine.room.labels import selects
 from tenure.ledger.entries import Charge, EvictionRequest, LedgerPod, LinearBound, RuleAccount
+from tenure.ledger.scope import RuleScope
 from tenure.model.cluster import DisruptionBudget
 from tenure.model.settings import BudgetRule
-from tenure.model.values.cron import window_at
 from tenure.model.values.duration import format_duration
 
 HUNDRED = 100
@@ -40,9 +39,10 @@ class Rule:
     ) -> None:
         self.model = model
         self.strict = strict
+        self.scope = RuleScope(model, strict=strict)
         self.blocked_since = blocked_since
-        self.log = sorted((c for c in log if self.covers(c.ask)), key=lambda c: c.at)
-        self.pods = [p for p in pods if self._counts_pods and self._counts(p)]
+        self.log = sorted((c for c in log if self.scope.covers(c.ask)), key=lambda c: c.at)
+        self.pods = [p for p in pods if self.scope.counts_pods and self.scope.counts(p)]
 
     def rows(
         self,
@@ -55,12 +55,12 @@ class Rule:
 
         Pods that have ``risen`` are up by then, by workload and task.
         """
-        window = self.counted_window(now)
-        concerned = [i for i, a in enumerate(asks) if self.covers(a) and not self._lets_go(a, now)]
+        window = self.scope.window(now)
+        concerned = [i for i, a in enumerate(asks) if self.scope.covers(a) and not self._lets_go(a, now)]
         if window is None or not concerned:
             return []
         since, ends = window
-        log = self.log + [c for c in charged if self.covers(c.ask)]
+        log = self.log + [c for c in charged if self.scope.covers(c.ask)]
         fallen = {(c.ask.workload, c.ask.task) for c in charged} - risen
         there = [replace(p, up=True) if (p.workload, p.task) in risen else p for p in self.pods] if risen else self.pods
         recent = self._recent(log, since, now)
@@ -76,7 +76,7 @@ class Rule:
 
     def account(self, now: int) -> RuleAccount:
         """Say what is used of it at ``now`` (µs since the epoch)."""
-        window = self.counted_window(now)
+        window = self.scope.window(now)
         if window is None:
             return RuleAccount(in_force=False)
         recent = self._recent(self.log, window[0], now)
@@ -92,11 +92,11 @@ class Rule:
         return min(accounts, key=_tightness, default=self._account([], [], window[1]))
 
     def _recent(self, log: Iterable[Charge], since: int, now: int) -> list[Charge]:
-        return [c for c in log if since < (at := min(c.at, now)) <= now and self.counted_window(at) is not None]
+        return [c for c in log if since < (at := min(c.at, now)) <= now and self.scope.window(at) is not None]
 
     def _account(self, recent: Sequence[Charge], pods: Sequence[LedgerPod], ends: int | None) -> RuleAccount:
         model, up = self.model, sum(p.up for p in pods)
-        bounds = [bound for bound, _ in self._allowances(len(pods), up)]
+        bounds = [bound for bound, _ in _allowances(self.model, len(pods), up)]
         if model.max_evictions is not None:
             bounds.append(model.max_evictions - len(recent))
         limits = model.max_lost or {}
@@ -107,7 +107,7 @@ class Rule:
             in_force=True,
             evictions=len(recent),
             allowed=allowed,
-            down=len(pods) - up if self._counts_pods else None,
+            down=len(pods) - up if self.scope.counts_pods else None,
             lost=lost,
             next_at=self._more_at(recent, ends) if allowed == 0 else None,
         )
@@ -125,48 +125,11 @@ class Rule:
                 break
         return min(times, default=None)
 
-    @property
-    def _counts_pods(self) -> bool:
-        return self.model.max_unavailable is not None or self.model.min_available is not None
-
-    def counted_window(self, now: int) -> tuple[int, int | None] | None:
-        """Give since when evictions count at ``now``, exclusively, and when the rule rests; None if it rests now."""
-        model = self.model
-        since = -1 if model.per is None else now - model.per
-        if model.schedule is None or model.duration is None:
-            return since, None
-        opened = window_at(model.schedule, model.duration, model.time_zone, now)
-        if opened is None:
-            return None
-        return (opened[0] - 1 if model.per is None else since), opened[1]
-
-    def covers(self, ask: EvictionRequest) -> bool:
-        """Whether an eviction is one of those that it is about."""
-        model = self.model
-        if model.causes is not None and ask.cause not in model.causes:
-            return False
-        if model.namespace is not None and ask.namespace != model.namespace:
-            return False
-        if model.queue is not None:
-            queues = ask.queues if model.side == "victim" else ask.for_queues
-            if queues is not None and model.queue not in queues:
-                return False
-        return model.selector is None or selects(model.selector, dict(ask.labels))
-
-    def _counts(self, pod: LedgerPod) -> bool:
-        """Whether a pod belongs to those of which only so many may be down."""
-        if not (self.strict or pod.started):
-            return False
-        model = self.model
-        if model.namespace is not None and pod.workload.partition("/")[0] != model.namespace:
-            return False
-        if model.queue is not None and model.side == "victim" and model.queue not in pod.queues:
-            return False
-        return model.selector is None or selects(model.selector, dict(pod.labels))
-
     def _lets_go(self, ask: EvictionRequest, now: int) -> bool:
         """Whether it has no say: what is forced it may not refuse, or it has refused for longer than one may."""
-        return (ask.forced and not self._insists(ask)) or (ask.outlasted and self._is_stuck(ask.patience or 0, now))
+        return (ask.forced and not self.scope.insists(ask)) or (
+            ask.outlasted and self._is_stuck(ask.patience or 0, now)
+        )
 
     def _is_stuck(self, patience: int, now: int) -> bool:
         """Whether it can allow nothing, not even if all were up, or has allowed nothing for so long (µs)."""
@@ -175,11 +138,7 @@ class Rule:
         if self.blocked_since is not None and now - self.blocked_since >= patience:
             return True
         expected = len(self.pods)
-        return any(bound <= 0 for bound, _ in self._allowances(expected, expected))
-
-    def _insists(self, ask: EvictionRequest) -> bool:
-        """Whether it refuses what is forced as well."""
-        return self.strict or (self.model.causes is not None and ask.cause in self.model.causes)
+        return any(bound <= 0 for bound, _ in _allowances(self.model, expected, expected))
 
     def _bounds(
         self,
@@ -193,18 +152,18 @@ class Rule:
     ) -> list[LinearBound]:
         model, rows = self.model, []
         if model.max_evictions is not None:
-            text = f"{model.max_evictions} evictions{self._span()}, of which {len(recent)} were used"
+            text = f"{model.max_evictions} evictions{_span(model)}, of which {len(recent)} were used"
             left = model.max_evictions - len(recent)
             later = self._later(recent, [1] * len(recent), left, ends)
-            rows.append(self._row(dict.fromkeys(mine, 1), left, later, text))
+            rows.append(_row(model, dict.fromkeys(mine, 1), left, later, text))
         for resource, most in sorted((model.max_lost or {}).items()):
             each = [c.ask.lost.get(resource, 0) for c in recent]
             used = sum(each)
             weights = {i: lost for i in mine if (lost := asks[i].lost.get(resource, 0))}
-            text = f"{format_duration(most)} of {resource} lost{self._span()}, of which {format_duration(used)} were"
-            row = self._row(weights, most - used, self._later(recent, each, most - used, ends), text)
+            text = f"{format_duration(most)} of {resource} lost{_span(model)}, of which {format_duration(used)} were"
+            row = _row(model, weights, most - used, self._later(recent, each, most - used, ends), text)
             rows.append(replace(row, now=now, growth={i: asks[i].growth.get(resource, 0) for i in weights}))
-        if self._counts_pods:
+        if self.scope.counts_pods:
             rows += self._concurrent(asks, mine, pods, fallen, ends)
         return rows
 
@@ -220,29 +179,13 @@ class Rule:
         up = sum(p.up and (p.workload, p.task) not in fallen for p in pods)
         weights = {i: 1 for i in mine if asks[i].up and (asks[i].workload, asks[i].task) not in fallen}
         rows = []
-        for bound, text in self._allowances(expected, up):
+        for bound, text in _allowances(self.model, expected, up):
             counted = weights
             if self.strict and bound < 0:  # then the Eviction API keeps what runs and is not ready as well
                 counted = {i: 1 for i in mine if not asks[i].pending}
             later = () if ends is None else ((ends, None),)
-            rows.append(replace(self._row(counted, bound, later, text), concurrent=True))
+            rows.append(replace(_row(self.model, counted, bound, later, text), concurrent=True))
         return rows
-
-    def _allowances(self, expected: int, up: int) -> list[tuple[int, str]]:
-        model, found = self.model, []
-        if model.max_unavailable is not None:
-            most = portion(model.max_unavailable, expected)
-            text = f"{most} of {expected} pods may be down at a time, and {expected - up} are"
-            found.append((most - (expected - up), text))
-        if model.min_available is not None:
-            least = portion(model.min_available, expected)
-            found.append((up - least, f"{least} of {expected} pods have to be up, and {up} are"))
-        return found
-
-    def _row(
-        self, weights: dict[int, int], bound: int, later: tuple[tuple[int, int | None], ...], text: str
-    ) -> LinearBound:
-        return LinearBound(rule=self.model.name, weights=weights, bound=bound, later=later, message=text)
 
     def _later(
         self, recent: Sequence[Charge], used: Sequence[int], left: int, ends: int | None
@@ -255,8 +198,28 @@ class Rule:
         rests = [] if ends is None else [(ends, None)]
         return (*(f for f in found if ends is None or f[0] < ends), *rests)
 
-    def _span(self) -> str:
-        return "" if self.model.per is None else f" in {format_duration(self.model.per)}"
+
+def _allowances(model: BudgetRule, expected: int, up: int) -> list[tuple[int, str]]:
+    """Give how many more of so many pods may be down while so many are up, bound by bound, and say why."""
+    found = []
+    if model.max_unavailable is not None:
+        most = portion(model.max_unavailable, expected)
+        text = f"{most} of {expected} pods may be down at a time, and {expected - up} are"
+        found.append((most - (expected - up), text))
+    if model.min_available is not None:
+        least = portion(model.min_available, expected)
+        found.append((up - least, f"{least} of {expected} pods have to be up, and {up} are"))
+    return found
+
+
+def _row(
+    model: BudgetRule, weights: dict[int, int], bound: int, later: tuple[tuple[int, int | None], ...], text: str
+) -> LinearBound:
+    return LinearBound(rule=model.name, weights=weights, bound=bound, later=later, message=text)
+
+
+def _span(model: BudgetRule) -> str:
+    return "" if model.per is None else f" in {format_duration(model.per)}"
 
 
 def _tightness(account: RuleAccount) -> tuple[bool, int, int]:
