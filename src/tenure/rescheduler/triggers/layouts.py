@@ -8,7 +8,8 @@ import numpy as np
 
 from tenure.engine.state.workloads import TaskState
 from tenure.rescheduler.execution import LayoutGain, TriggerExecution
-from tenure.rescheduler.heuristic.local_search import NOTHING, ImprovingMove, LocalSearch, LocalSearchResult
+from tenure.rescheduler.heuristic.layout_moves import NOTHING, ImprovingMove
+from tenure.rescheduler.heuristic.local_search import LocalSearch, LocalSearchResult
 from tenure.rescheduler.milp.empty_nodes import empty_nodes
 from tenure.rescheduler.problem.build import ProblemView, view
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, TaskMove
