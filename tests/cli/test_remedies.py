@@ -31,8 +31,7 @@ from tenure.model.workload import Phase, Workload
 from tenure.playthrough import play
 from tenure.requeue.rules import DESERVING
 from tenure.shields import opt_out, policy, preemptibility, recreated, short
-from tenure.victims.aftermath.asked import TAKEN_AGAIN
-from tenure.victims.dry_run import dry_runs as dry_run
+from tenure.victims.dry_run import outcome as dry_run
 from tenure.victims.rules.causes import PRIORITY
 
 MAX = re.compile(r"a max of (\S+) (cores?) or more for queue (\S+?)(?:,|$)")
@@ -168,7 +167,7 @@ def test_waiting_until_then_lifts_what_it_names():
 
 
 NO_END = (
-    dry_run.IN_VAIN, dry_run.NO_LANDING, dry_run.NO_ROOM, dry_run.TAKES_BACK, TAKEN_AGAIN, RESERVED, DESERVING,
+    dry_run.IN_VAIN, dry_run.NO_LANDING, dry_run.NO_ROOM, dry_run.TAKES_BACK, dry_run.TAKEN_AGAIN, RESERVED, DESERVING,
     PRIORITY, preemptibility.SHIELD, preemptibility.NODE_OWNED, short.SHIELD, recreated.SHIELD, opt_out.SHIELD,
     policy.FENCE, policy.DISABLED, reclaiming.GUARANTEED, reclaiming.FAIR_SHARE, reclaiming.FULLNESS,
 )  # fmt: skip

@@ -20,12 +20,10 @@ from tenure.model.settings import Cause
 from tenure.shields.delay import evicts_never
 from tenure.shields.short import SHIELD as SHORT
 from tenure.victims.bounds.room_demand import RoomDemand, room_in_all, room_of_all
-from tenure.victims.dry_run.outcome import AcceptedSet
+from tenure.victims.dry_run.outcome import TAKEN_AGAIN, AcceptedSet
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.rules.causes import CauseRules, overdue
 from tenure.victims.rules.pieces import held
-
-TAKEN_AGAIN = "taken-again"
 
 MOST_RIVALS = 4
 """Kinds of workloads of one leaf of which it is asked whether they would take the contender's place."""

@@ -14,7 +14,7 @@ from tenure.fairness.current import CurrentShares
 from tenure.model.settings import Cause
 from tenure.victims.rules.pieces import Piece
 
-NO_ROOM, TAKES_BACK, IN_VAIN, NO_LANDING = "no-room", "takes-back", "in-vain", "no-landing"
+NO_ROOM, NO_LANDING, IN_VAIN, TAKES_BACK, TAKEN_AGAIN = "no-room", "no-landing", "in-vain", "takes-back", "taken-again"
 
 LANDLESS = Refusal(NO_LANDING, "what would have to move finds no place to land")
 

@@ -13,7 +13,7 @@ from tenure.engine.state.workloads import WorkloadState
 from tenure.victims.bounds.room_demand import RoomDemand
 from tenure.victims.candidates.index import sorted_pieces
 from tenure.victims.dry_run.dry_runs import DryRuns
-from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, AcceptedSet, Enough
+from tenure.victims.dry_run.outcome import NO_LANDING, NO_ROOM, TAKEN_AGAIN, AcceptedSet, Enough
 from tenure.victims.rules.causes import CauseRules
 from tenure.victims.rules.pieces import Piece, needed_of
 from tenure.victims.search.alike_pieces import AlikePieces
@@ -22,8 +22,8 @@ from tenure.victims.search.returning_victims import ReturningVictims
 MOST_IN_VAIN = 32
 """Sets that may be played to the end without a place that the contender may have, before the search gives up."""
 
-IN_VAIN = (NO_ROOM, NO_LANDING, RESERVED)
-"""Refusals of sets that were played to the end without a place that the contender may have."""
+IN_VAIN = (NO_ROOM, NO_LANDING, RESERVED, TAKEN_AGAIN)
+"""Refusals of sets that were played to the end without a place that the contender may have and keep."""
 
 
 @dataclass(slots=True)
