@@ -46,7 +46,7 @@ ELSEWHERE = (
               "tests/cli/test_simulate.py::test_openb_runs_with_its_nodes"),
     Elsewhere(r"min-runtime/run\.py --trace philly", "a trace that is not ours to ship",
               "tests/simulator/test_min_runtime_experiment.py::test_all_scenarios_are_replayed_told_and_drawn"),
-    Elsewhere(r"worth/run\.py --trace (philly|KTH)", "a trace that is not ours to ship",
+    Elsewhere(r"worth/run\.py --trace (philly|KTH|SDSC)", "a trace that is not ours to ship",
               "tests/simulator/test_worth_experiment.py::test_policies_are_compared_with_no_reclaim_told_and_drawn"),
     Elsewhere(r"worth/run\.py --generated", "takes a quarter of an hour",
               "tests/simulator/test_worth_experiment.py::test_policies_are_compared_with_no_reclaim_told_and_drawn"),
