@@ -135,6 +135,7 @@ BROKEN_ONCE = {
     851055: "a set could not be given up as its victim goes with a core that goes for another, and was kept",
     105677: "the same, as what would run on kept a queue over its maximum",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
+    872916: "a notice whose contender needed it no more went on for a victim, which was promised what was left over",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
@@ -164,6 +165,7 @@ BROKEN_WITH_NOTICES = {
     720417: "what others take once something has gone at the end of its notice was not looked at, and left it a move",
     726377: "a set could not be given up as its victim holds what another was promised, and was kept",
     726909: "one that waits was asked about by preempt, where only moves for it are looked at, and victims got nothing",
+    401560: "a notice went on for a victim once its time was over, as its contender needed it no more",
 }
 """The same where all evictions are announced."""
 
