@@ -3,12 +3,10 @@
 import threading
 
 from tenure.clusters.kubernetes.client.leader import NotLeaderError
-from tenure.clusters.kubernetes.write import writing_thread
 from tenure.clusters.kubernetes.write.writing_thread import WritingThread
 
 
-def test_it_goes_on_after_errors_and_tells_of_those_alone_that_should_not_happen(monkeypatch):
-    monkeypatch.setattr(writing_thread, "AGAIN_SECONDS", 0.0)
+def test_it_goes_on_after_errors_and_tells_of_those_alone_that_should_not_happen():
     answers, failed, wrote = [NotLeaderError("another leads"), ValueError("a fault"), None], [], threading.Event()
 
     def write():
@@ -18,7 +16,7 @@ def test_it_goes_on_after_errors_and_tells_of_those_alone_that_should_not_happen
             raise answer
         wrote.set()
 
-    thread = WritingThread("writes", write, failed.append)
+    thread = WritingThread("writes", write, failed.append, again=0.0)
     thread.start()
     thread.wake()
     assert wrote.wait(30)

@@ -36,7 +36,7 @@ class Explanations:
         self._informers = informers
         self._due: dict[str, _Explanation] = {}
         self._lock = threading.Lock()
-        self.thread = WritingThread("explanations", self._write_next, failed)
+        self.thread = WritingThread("explanations", self._write_next, failed, again=0.0)  # one that fails holds none up
 
     def tell(self, pod: PodRecord, reason: str, message: str, now: int) -> None:
         """Say why a pod waits, at ``now`` (µs since the epoch)."""

@@ -14,12 +14,20 @@ AGAIN_SECONDS = 1.0
 class WritingThread:
     """A thread that calls ``write`` once it was woken, for as long as it is not stopped.
 
-    A write without the lease is left to the leader. Any other error goes to ``failed``, and the thread goes on.
+    A write without the lease is left to the leader. Any other error goes to ``failed``, and the thread goes on, after
+    ``again`` seconds.
     """
 
-    def __init__(self, name: str, write: Callable[[], None], failed: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        write: Callable[[], None],
+        failed: Callable[[BaseException], None],
+        again: float = AGAIN_SECONDS,
+    ) -> None:
         self._write = write
         self._failed = failed
+        self._again = again
         self._there = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -54,7 +62,7 @@ class WritingThread:
             try:
                 self._write()
             except NotLeaderError:
-                self.rest(AGAIN_SECONDS)
+                self.rest(self._again)
             except Exception as error:  # noqa: BLE001  no thread ends silently
                 self._failed(error)
-                self.rest(AGAIN_SECONDS)
+                self.rest(self._again)
