@@ -123,8 +123,9 @@ def simulate(replay: Replay) -> dict[str, Any]:
 def replayed(replay: Replay) -> Figures:
     """Replay a workload under a policy."""
     settings = POLICIES[replay.policy]
+    cluster, trace = _workload(replay)
     began = time.process_time()
-    cluster, trace, log = _logged(replay)
+    cluster, log = _logged(cluster, trace, replay.policy)
     seconds = time.process_time() - began
     outcomes = outcomes_of(log, trace)
     due = _due(cluster, log) if replay.policy == BASE else _due_without_reclaim(replace(replay, policy=BASE, mix=NONE))
@@ -146,8 +147,7 @@ def replayed(replay: Replay) -> Figures:
 @functools.lru_cache(maxsize=8)
 def _due_without_reclaim(replay: Replay) -> frozenset[int]:
     """Give the jobs that are due, by a replay without reclaim; it takes little time beside the others."""
-    cluster, _, log = _logged(replay)
-    return _due(cluster, log)
+    return _due(*_logged(*_workload(replay), replay.policy))
 
 
 def _due(cluster: Cluster, log: EventLog) -> frozenset[int]:
@@ -155,13 +155,12 @@ def _due(cluster: Cluster, log: EventLog) -> frozenset[int]:
     return frozenset(due_jobs(log, cluster.queues, guaranteed))
 
 
-def _logged(replay: Replay) -> tuple[Cluster, Trace, EventLog]:
-    """Replay; gives the cluster and the jobs with what happened."""
-    cluster, trace = _workload(replay)
-    settings = POLICIES[replay.policy]
+def _logged(cluster: Cluster, trace: Trace, policy: str) -> tuple[Cluster, EventLog]:
+    """Replay under a policy; gives the cluster with its settings, and what happened."""
+    settings = POLICIES[policy]
     actions = settings.actions if settings.actions == ("allocate",) else ("allocate", "reclaim")
     cluster = prepare(replace(cluster, settings=replace(settings, actions=actions)), trace)
-    return cluster, trace, Simulation(SimulationSetup(cluster), trace).run().log
+    return cluster, Simulation(SimulationSetup(cluster), trace).run().log
 
 
 def _workload(replay: Replay) -> tuple[Cluster, Trace]:

@@ -38,7 +38,6 @@ class Rule:
         blocked_since: int | None = None,
     ) -> None:
         self.model = model
-        self.strict = strict
         self.scope = RuleScope(model, strict=strict)
         self.blocked_since = blocked_since
         self.log = sorted((c for c in log if self.scope.covers(c.ask)), key=lambda c: c.at)
@@ -133,7 +132,7 @@ class Rule:
 
     def _is_stuck(self, patience: int, now: int) -> bool:
         """Whether it can allow nothing, not even if all were up, or has allowed nothing for so long (µs)."""
-        if not self.strict:
+        if not self.scope.strict:
             return False
         if self.blocked_since is not None and now - self.blocked_since >= patience:
             return True
@@ -181,7 +180,7 @@ class Rule:
         rows = []
         for bound, text in _allowances(self.model, expected, up):
             counted = weights
-            if self.strict and bound < 0:  # then the Eviction API keeps what runs and is not ready as well
+            if self.scope.strict and bound < 0:  # then the Eviction API keeps what runs and is not ready as well
                 counted = {i: 1 for i in mine if not asks[i].pending}
             later = () if ends is None else ((ends, None),)
             rows.append(replace(_row(self.model, counted, bound, later, text), concurrent=True))

@@ -16,7 +16,7 @@ from tenure.model.manifests.workload_kind import MOST_ROLES, OwnerShape, Workloa
 from tenure.model.values.report import Trail, trail_of, unroll
 from tenure.model.workload import Phase, Task, Workload
 
-INSTEAD = "add what it makes: Pods, Jobs or workloads"
+_INSTEAD = "add what it makes: Pods, Jobs or workloads"
 _STATEFUL_SET = "StatefulSet"
 
 
@@ -53,14 +53,14 @@ class OwnerManifestReader:
     def _roles(self, kind: WorkloadKind, shape: OwnerShape, at: Trail, namespace: str) -> Iterator[_OwnedRole]:
         """Read the templates of all roles that have pods."""
         if not any(role.replicas for role in shape.roles):
-            self.report.add((at, "spec"), f"makes no pods, as far as a {kind.kind} says it; {INSTEAD}")
+            self.report.add((at, "spec"), f"makes no pods, as far as a {kind.kind} says it; {_INSTEAD}")
         for number, role in enumerate(shape.roles):
             if role.replicas and role.template is None and role.place:
                 self.report.add(trail_of((*unroll(at), *role.place)), "is missing; it is required")
             elif role.replicas and role.template is None:
                 what = f"of role {role.name}, " if role.name else ""
                 self.report.add(
-                    (at, "spec"), f"holds no template {what}from which pods of a {kind.kind} are made; {INSTEAD}"
+                    (at, "spec"), f"holds no template {what}from which pods of a {kind.kind} are made; {_INSTEAD}"
                 )
             elif role.replicas:
                 made = self._role(
