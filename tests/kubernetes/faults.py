@@ -135,6 +135,7 @@ class Script:
         fault: Fault,
         *,
         path: str = "",
+        body: bytes = b"",
         method: str | None = None,
         write: bool | None = None,
         watch: bool | None = None,
@@ -143,13 +144,15 @@ class Script:
     ) -> None:
         """Inject a fault into the next ``times`` requests that match, after the first ``skip`` of them.
 
-        ``path`` is a regular expression that is searched for in the path with its query; None matches either.
+        ``path`` is a regular expression that is searched for in the path with its query, ``body`` is what the body
+        holds; None matches either.
         """
         pattern = re.compile(path)
 
         def matches(request: Request) -> bool:
             return (
                 pattern.search(request.path) is not None
+                and body in request.body
                 and method in (None, request.method)
                 and write in (None, request.is_write)
                 and watch in (None, request.is_watch)

@@ -15,9 +15,10 @@ from contextlib import ExitStack
 import pytest
 from tests import preloaded
 from tests.effort import tries
-from tests.kubernetes.faults import DelayWatch
+from tests.kubernetes.faults import DelayWatch, LoseAnswer
+from tests.kubernetes.invariants import armed
 from tests.kubernetes.proxy import FaultProxy
-from tests.kubernetes.running import running, tenure
+from tests.kubernetes.running import SETS, TENURE, bound, clear, gang, queue, running, tenure
 from tests.kubernetes.stage import wait_until
 from tests.kubernetes.teams import WATCHED, Teams
 from tests.kubernetes.test_history import evicted, records, said_by_pods, same, told_apart
@@ -30,6 +31,10 @@ PAUSES = tries(1, 12)
 RESTARTS = tries(1, 8)
 ROUNDS = tries(1, 4)
 BAD = 400
+LAG = 4.0
+"""Seconds by which a watch of queues is late."""
+
+GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture
@@ -97,6 +102,33 @@ def test_a_watch_that_lags_makes_no_decision_twice(what, plane, token, teams, tm
             counted = settled(plane, scheduler, address)
     assert "quota" in {entry.cause for entry in history.entries()}
     assert {key for name, key, _ in counted if name == "cause"} >= {"reclaim", "requeue", "quota"}
+
+
+def test_a_deadline_whose_answer_was_lost_is_not_put_off(plane, token, tmp_path):
+    """The API server wrote it, and neither its answer nor a watch tells so before the next cycles decide."""
+    client, path = plane.client(), f"{TENURE}/queues"
+    plane.add_node("node-0", {"cpu": "16", "memory": "64Gi", GPU: "4"})
+    settings = {"quotaPreemption": {"enabled": True}}
+    body = {"apiVersion": "tenure.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "default"}}
+    client.create(f"{TENURE}/nodepools", {**body, "spec": {"scheduler": settings}})
+    client.create(path, queue("metered", max={GPU: 4}, quotaPreemptionDelay="1h"))
+    try:
+        with FaultProxy(plane.server, plane.authority) as proxy, Witness(plane, {"queues": path}) as witness:
+            proxy.script.add(DelayWatch(LAG), path=r"/queues\?", watch=True)
+            with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path):
+                client.create(SETS, gang("holds", "metered", 1, gpu=4))
+                wait_until(lambda: bound(client, "holds") == 1, "it does not run", 60)
+                proxy.script.add(LoseAnswer(), path="/queues/metered/status", body=b"deadline", write=True)
+                client.patch(f"{path}/metered", {"spec": {"max": {GPU: 2}}})
+                client.patch(f"{path}/metered", {"spec": {"priority": 7}})  # a watch shows it without the deadline
+                wait_until(lambda: armed(client.get(f"{path}/metered")), "it is not armed", 60)
+                time.sleep(3 * LAG)
+            written = {armed(change.item) for change in witness.changes()} - {None}
+            assert len(written) == 1, written
+            assert not proxy.script.pending
+            assert {c.item["spec"].get("priority") for c in witness.changes()} == {None, 7}
+    finally:
+        clear(client)
 
 
 def settled(plane, scheduler, address):

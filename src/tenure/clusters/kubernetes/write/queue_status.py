@@ -26,12 +26,17 @@ _CONFLICT, _GONE = 409, 404
 
 
 class QueueStatuses:
-    """The writer of queues' status, where it changed."""
+    """The writer of queues' status, where it changed.
+
+    Where the answer to a write was lost, nobody knows what stands there until the queue is read again: what was decided
+    before that is not written, else a deadline that was just armed would be put off.
+    """
 
     def __init__(self, client: Client, informers: InformerCache) -> None:
         self.client = client
         self.informers = informers
         self._written: dict[str, QueueStatus] = {}
+        self._unknown: set[str] = set()
 
     def write(self, plan: Plan, observed: Observed) -> None:
         """Write what changed. What is refused is tried again in the next cycle.
@@ -41,10 +46,11 @@ class QueueStatuses:
         ApiError
             The API server cannot be asked.
         """
+        read_again = self._read_again()
         known = {q.name: q.status for q in observed.cluster.queues}
         elsewhere: dict[str, Any] = {}
         for name, status in plan.queue_status.items():
-            if not self._differs(name, known.get(name), status):
+            if name in read_again or not self._differs(name, known.get(name), status):
                 continue
             plain = _plain(status)
             if observed.queue_kinds.get(name) == "queues":
@@ -54,6 +60,7 @@ class QueueStatuses:
                     self.informers.wrote("queues", answer)
                 except ApiError as error:
                     if error.status not in (_GONE, _CONFLICT):
+                        self._note_failure(name, error)
                         raise
                     continue
             elif name in observed.queue_kinds:
@@ -61,6 +68,23 @@ class QueueStatuses:
             self._written[name] = status
         if elsewhere:
             self._write_elsewhere(elsewhere)
+
+    def _note_failure(self, name: str, error: ApiError) -> None:
+        if not error.is_refusal:
+            self._unknown.add(name)
+            self._written.pop(name, None)
+
+    def _read_again(self) -> frozenset[str]:
+        """Read the queues of which it is not known what stands there, for the next cycle to decide by."""
+        found = frozenset(self._unknown)
+        for name in sorted(found):
+            try:
+                self.informers.wrote("queues", self.client.get(self.informers.status_path("queues", "", name)))
+            except ApiError as error:
+                if error.status != _GONE:
+                    raise
+            self._unknown.remove(name)
+        return found
 
     def _differs(self, name: str, known: QueueStatus | None, status: QueueStatus) -> bool:
         before = self._written.get(name) or known
