@@ -51,6 +51,16 @@ def test_what_has_not_waited_long_enough_moves_nobody():
     assert play(pieces(waits=60)).steps
 
 
+@pytest.mark.parametrize(("pending_for", "wait"), [(0, 60), (60, 60), (300, 300)])
+def test_what_was_evicted_is_left_alone_for_a_minute_or_for_as_long_as_others_wait(pending_for, wait):
+    """Moves that would follow from its eviction were looked for then, by a search that is no exact program."""
+    made = pieces(waits=3600, rescheduler=ReschedulerSettings(pending_for=pending_for * SECOND))
+    evicted = (replace(w, last_evicted_at=NOW - (wait - 1) * SECOND) if w.name == "big" else w for w in made.workloads)
+    made = replace(made, workloads=tuple(evicted))
+    assert not play(made).steps
+    assert moves(play(made, cycles=2, every=SECOND)) == [("young-0", "b", "a")]
+
+
 def test_it_lands_and_nobody_moves_again():
     """After the moves have landed a second run plans nothing, and no pod is back at its origin."""
     played = play(pieces(), cycles=6, every=60 * SECOND)

@@ -11,7 +11,7 @@ from tenure.engine.serving.order import QueueOrder
 from tenure.engine.state.session import Session
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
-from tenure.rescheduler.memory import CAUSE, NEW_NODES, MoveMemory
+from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, NEW_NODES, MoveMemory
 from tenure.shields.delay import delay
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
@@ -54,13 +54,14 @@ def _overdue(context: Context, memory: MoveMemory, *, by_room: bool) -> list[Wor
     """Give what has been pending for `pendingFor`, in the order of service, and note when to look next.
 
     Until then no other workload can have been pending for so long. What comes back to the queue with its old place may
-    have to wait for that look. Where nothing but room decides (``by_room``), what asks for more than all that is free
-    is not woken for: moves make no room, and what makes some is followed by a cycle.
+    have to wait for that look; what was evicted was asked about then, and is left alone for a while. Where nothing but
+    room decides (``by_room``), what asks for more than all that is free is not woken for: moves make no room, and what
+    makes some is followed by a cycle.
     """
     session, wait = context.session, context.session.settings.rescheduler.pending_for
-    now = session.now
+    now, pause = session.now, max(wait, LEAST_PAUSE)
     waiting = session.waiting.all()
-    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0)) for w in waiting}
+    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0), _asked_about(w) + pause) for w in waiting}
     later = [at for at in due.values() if at > now]
     soonest = min(later, default=None)
     fitting = list(_fitting(session, waiting))
@@ -78,6 +79,11 @@ def _overdue(context: Context, memory: MoveMemory, *, by_room: bool) -> list[Wor
             found.append(workload)
         order.pass_over(workload)
     return found
+
+
+def _asked_about(workload: WorkloadState) -> int:
+    """When an eviction of it was decided last, and with that which moves would follow (µs since the epoch)."""
+    return workload.last_evicted_at or 0
 
 
 def _fitting(session: Session, waiting: Iterable[WorkloadState]) -> Iterator[WorkloadState]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tenure.engine.plan import EVICTING, Plan
 from tenure.engine.room.nodes import NodeTable
 from tenure.engine.state.session import Session
-from tenure.model.settings import Cause
+from tenure.model.settings import MINUTE, Cause
 
 if TYPE_CHECKING:
     from tenure.rescheduler.milp.solver import ProcessSolver
@@ -28,6 +28,8 @@ UNDER_WAY: Final = "MovesUnderWay"
 
 MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
 """Causes that move what they evict."""
+LEAST_PAUSE: Final = MINUTE
+"""What got no room, or has just been evicted, is not tried again sooner."""
 MOST_DOUBLINGS = 4
 """How often the pause of what got no room doubles."""
 MOST_KEPT = 4096

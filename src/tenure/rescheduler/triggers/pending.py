@@ -10,9 +10,9 @@ from tenure.engine.plan import Reason
 from tenure.engine.serving.allocation import held_back
 from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.state.workloads import Demand, TaskState, WorkloadState
-from tenure.rescheduler.execution import SECOND, TriggerExecution
+from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.fewest_spared import Planned, spared_last
-from tenure.rescheduler.memory import CAUSE, UNDER_WAY
+from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, UNDER_WAY
 from tenure.rescheduler.milp.cover_bounds import NEVER, bounds_of
 from tenure.rescheduler.problem.build import ProblemView, held, view
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound
@@ -21,8 +21,6 @@ from tenure.shields.delay import delay, told
 from tenure.shields.opt_out import may_go
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
-LEAST_PAUSE = 60 * SECOND
-"""What got no room is not tried again sooner."""
 MOST_CONTENDERS = 8
 """So many workloads are looked at in one cycle; further ones wait for the next."""
 
