@@ -277,7 +277,7 @@ def longest_of(rule: PatienceRule, cause: Cause) -> int:
     """For how long (µs) a rule may put evictions off; by requeue, which brings what is owed to none, for ever."""
     if rule.at_most is not None:
         return rule.at_most
-    return FAR_AHEAD if cause == "requeue" else DAY
+    return FAR_AHEAD if cause == "requeue" else 2 * DAY
 
 
 def is_entitled(session: Session, cause: Cause, contender: WorkloadState) -> bool:

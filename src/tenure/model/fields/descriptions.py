@@ -107,7 +107,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
         ),
         "atMost": (
             "After waiting so long it need not be worth that; by reclaim: for what the queue is guaranteed. "
-            "Unset: 24h, by requeue without an end."
+            "Unset: 48h, by requeue without an end."
         ),
         "surplus": (
             "The share (0 to 1) that counts, by reclaim, of waiting for what the queue would have beyond its "
