@@ -123,6 +123,10 @@ def test_a_deadline_whose_answer_was_lost_is_not_put_off(plane, token, tmp_path)
                 client.patch(f"{path}/metered", {"spec": {"priority": 7}})  # a watch shows it without the deadline
                 wait_until(lambda: armed(client.get(f"{path}/metered")), "it is not armed", 60)
                 time.sleep(3 * LAG)
+                client.patch(f"{path}/metered", {"spec": {"max": {GPU: 4}}})
+                wait_until(
+                    lambda: not armed(client.get(f"{path}/metered")), "what is decided is not written any more", 60
+                )
             written = {armed(change.item) for change in witness.changes()} - {None}
             assert len(written) == 1, written
             assert not proxy.script.pending
