@@ -6,6 +6,7 @@ import pytest
 from tests.builders import NOW, SECOND, cluster, node, queue, spec, task, workload
 
 from tenure.explanation.explain import explain_workload
+from tenure.model.cluster import Eviction
 from tenure.model.node import Node
 from tenure.model.selectors import LabelSelector
 from tenure.model.settings import BudgetRule, DisruptionSettings, ReschedulerSettings
@@ -59,6 +60,22 @@ def test_what_was_evicted_is_left_alone_for_a_minute_or_for_as_long_as_others_wa
     made = replace(made, workloads=tuple(evicted))
     assert not play(made).steps
     assert moves(play(made, cycles=2, every=SECOND)) == [("young-0", "b", "a")]
+
+
+@pytest.mark.parametrize(("pending_for", "wait"), [(0, 60), (60, 60), (300, 300)])
+def test_what_others_were_evicted_for_stays_for_a_minute_or_for_as_long_as_others_wait(pending_for, wait):
+    """When it was judged whether that pays, moves that would follow were looked for by the same search."""
+    made = pieces(waits=3600, rescheduler=ReschedulerSettings(pending_for=pending_for * SECOND))
+    gone = Eviction(
+        at=NOW - (wait - 1) * SECOND,
+        workload="default/gone",
+        task="gone-0",
+        cause="preempt",
+        beneficiary="default/young",
+    )
+    made = replace(made, evictions=(gone,))
+    assert moves(play(made)) == [("old-0", "a", "b")], "the dearer one moves instead"
+    assert moves(play(replace(made, now=NOW + SECOND))) == [("young-0", "b", "a")]
 
 
 def test_it_lands_and_nobody_moves_again():

@@ -48,9 +48,7 @@ class Controllers:
     def clear(self):
         """Delete the objects that were made."""
         while self.made:
-            path = self.made.pop()
-            if self.client.exists(path):
-                self.client.delete(path, {"propagationPolicy": "Background"})
+            self.client.discard(self.made.pop(), {"propagationPolicy": "Background"})
 
     def below(self, owner, path, name, kind, spec, **labels):
         """Create an object that another controls."""

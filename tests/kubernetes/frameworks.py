@@ -158,7 +158,7 @@ class Operators:
         """Delete all objects of the kinds that were ever used, and forget about them."""
         for path in sorted(USED):
             for item in self.client.get(path)["items"] if self.client.exists(path) else ():
-                self.client.delete(f"{path}/{item['metadata']['name']}")
+                self.client.discard(f"{path}/{item['metadata']['name']}")
         self.made.clear()
         self.plans.clear()
         self.mounts.clear()

@@ -120,10 +120,7 @@ class Stage:
             self.client.delete(f"{path}?fieldSelector=metadata.name!%3Dkube-root-ca.crt", {"gracePeriodSeconds": 0})
         for path in self.also:
             for item in self.client.get(path)["items"]:
-                one = f"{path}/{item['metadata']['name']}"
-                self.client.patch(one, {"metadata": {"finalizers": None}})
-                if self.client.exists(one):
-                    self.client.delete(one)
+                self.client.discard(f"{path}/{item['metadata']['name']}")
 
     def add_node(self, node):
         """Create a node, ready or not."""

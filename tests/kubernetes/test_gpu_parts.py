@@ -73,7 +73,7 @@ class Theatre:
 
     def clear(self):
         for item in self.client.get(OWN)["items"]:
-            self.client.delete(f"{OWN}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+            self.client.discard(f"{OWN}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
         self.stage.clear()
 
     def add(self, fraction=None, *, gpus=0, devices=1):

@@ -160,8 +160,7 @@ class ManifestTheatre(Theatre):
 
     def clear(self):
         for path in self.applied:
-            if self.client.exists(path):
-                self.client.delete(path, {"propagationPolicy": "Background"})
+            self.client.discard(path, {"propagationPolicy": "Background"})
         if self.applied:
             self.controllers.clear()
         super().clear()

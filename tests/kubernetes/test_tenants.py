@@ -157,10 +157,7 @@ class Town:
             "/apis/policy/v1/namespaces/evil/poddisruptionbudgets",
         ):
             for item in self.admin.get(path)["items"]:
-                with suppress(ApiError):  # it may have gone by itself
-                    if item["metadata"].get("finalizers"):
-                        self.admin.patch(f"{path}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
-                    self.admin.delete(f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
+                self.admin.discard(f"{path}/{item['metadata']['name']}", {"gracePeriodSeconds": 0})
         wait_until(
             lambda: not self.admin.get(EVIL)["items"] and not self.admin.get(TEAM)["items"], "pods do not go", 30
         )

@@ -26,8 +26,7 @@ def client(plane):
     yield made
     for path in (CLAIMS, VOLUMES):
         for item in made.get(path)["items"]:
-            made.patch(f"{path}/{item['metadata']['name']}", {"metadata": {"finalizers": None}})
-            made.delete(f"{path}/{item['metadata']['name']}")
+            made.discard(f"{path}/{item['metadata']['name']}")
     for item in made.get(CLASSES)["items"]:
         made.delete(f"{CLASSES}/{item['metadata']['name']}")
     clear(plane.client())

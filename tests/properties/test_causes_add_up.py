@@ -136,6 +136,7 @@ BROKEN_ONCE = {
     105677: "the same, as what would run on kept a queue over its maximum",
     857589: "what was bound on room left over before was taken for what others went for, in this reading",
     872916: "a notice whose contender needed it no more went on for a victim, which was promised what was left over",
+    879136: "what others had gone for was moved at once, by the rescheduler's program for what had waited long",
     942394: "the rescheduler's program moved for a victim at once, which no search among the first of many comes to",
 }
 """Clusters on which a plan broke it, and what was wrong."""

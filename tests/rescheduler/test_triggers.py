@@ -253,9 +253,9 @@ def test_for_whom_others_were_evicted_since_a_session_was_made_is_kept_from_cycl
     scheduler = Scheduler(session_of(made))
     assert [s.action for s in scheduler.cycle(NOW).steps] == ["evict", "nominate"]
     scheduler.session.now += HOUR - SECOND
-    assert scheduler.context.rescheduling.helped_lately(scheduler.session) == {"default/p": NOW + HOUR}
+    assert scheduler.context.rescheduling.helped_lately(scheduler.session, HOUR) == {"default/p": NOW + HOUR}
     scheduler.session.now += SECOND
-    assert scheduler.context.rescheduling.helped_lately(scheduler.session) == {}
+    assert scheduler.context.rescheduling.helped_lately(scheduler.session, HOUR) == {}
 
 
 def test_the_schedulers_own_placement_is_an_objective():

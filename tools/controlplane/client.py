@@ -72,6 +72,15 @@ class Client:
         """Delete an object, or all of a collection."""
         return self.request("DELETE", path, body)
 
+    def discard(self, path: str, body: Mapping[str, Any] | None = None) -> None:
+        """Delete an object, whatever holds it; others may be deleting it as well, and that it is gone is right."""
+        try:
+            self.patch(path, {"metadata": {"finalizers": None}})
+            self.delete(path, body)
+        except ApiError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+
     def exists(self, path: str) -> bool:
         """Tell whether there is such an object."""
         try:

@@ -29,7 +29,7 @@ UNDER_WAY: Final = "MovesUnderWay"
 MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
 """Causes that move what they evict."""
 LEAST_PAUSE: Final = MINUTE
-"""What got no room, or has just been evicted, is not tried again sooner."""
+"""What got no room, or has just been evicted, is not tried again sooner; nor moves what others just went for."""
 MOST_DOUBLINGS = 4
 """How often the pause of what got no room doubles."""
 MOST_KEPT = 4096
@@ -105,17 +105,15 @@ class MoveMemory:
         """Note for which workloads a plan evicts."""
         self.helped.update((s.beneficiary, plan.now) for s in plan.steps if s.beneficiary and s.action in EVICTING)
 
-    def helped_lately(self, session: Session) -> dict[str, int]:
-        """Give the workloads for which others were evicted less than `settle` ago, and until when that is so (µs)."""
-        settle = session.settings.rescheduler.settle
-        since = session.now - settle
-        self.helped = {w: at for w, at in self.helped.items() if at > since}
+    def helped_lately(self, session: Session, within: int) -> dict[str, int]:
+        """Give the workloads for which others were evicted less than ``within`` ago, and until when that is so (µs)."""
+        since = session.now - within
         known = [*self.helped.items(), *((e.beneficiary, min(e.at, session.now)) for e in session.evictions)]
         known += [(m.beneficiary, m.at) for m in self.sent]
         found: dict[str, int] = {}
         for workload, at in known:
             if workload is not None and at > since:
-                found[workload] = max(at + settle, found.get(workload, 0))
+                found[workload] = max(at + within, found.get(workload, 0))
         return found
 
     def forget(self, session: Session) -> None:
@@ -123,6 +121,9 @@ class MoveMemory:
         if len(self.again) > MOST_KEPT:
             self.again = {k: at for k, at in self.again.items() if at > session.now}
             self.vain = {k: n for k, n in self.vain.items() if k in self.again}
+        if len(self.helped) > MOST_KEPT:
+            since = session.now - max(session.settings.rescheduler.settle, LEAST_PAUSE)
+            self.helped = {w: at for w, at in self.helped.items() if at > since}
         if len(self.sent) > MOST_KEPT:
             self.sent = [s for s in self.sent if s.workload in session.workloads]
 

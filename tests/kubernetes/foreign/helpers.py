@@ -47,7 +47,7 @@ def spread(client, name):
         if len(set(nodes_of(client, name))) == 2:
             return
         for path in (f"{SETS}/{name}", *(f"{PODS}/{p['metadata']['name']}" for p in pods_of(client, name))):
-            client.delete(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+            client.discard(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
         wait_until(lambda: not pods_of(client, name) and not client.exists(f"{SETS}/{name}"), f"{name} does not go", 60)
     raise AssertionError(f"{name} is not spread")
 

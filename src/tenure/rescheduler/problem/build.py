@@ -17,7 +17,7 @@ from tenure.engine.state.cost import MICRO, cost, interval_of
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.values.duration import format_time
-from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
+from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
 from tenure.rescheduler.problem.devices import Devices, by_device
@@ -80,7 +80,9 @@ class MovableTasks:
     """The tasks that may be moved, for one pass of the action.
 
     What does not depend on who contends, and what tasks cost, is looked up once, until something moves (`forget`).
-    ``until`` is when the first of the rules ends that held tasks back (µs since the epoch); None where none is known.
+    ``helped`` are the workloads for which others have just been evicted, and until when they stay where they are: that
+    moves would follow was not known when it was judged whether those evictions pay. ``until`` is when the first of the
+    rules ends that held tasks back (µs since the epoch); None where none is known.
     """
 
     def __init__(self, state: EvictionState, memory: MoveMemory) -> None:
@@ -88,7 +90,9 @@ class MovableTasks:
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
-        self.until = min(self.rests.values(), default=None)
+        pause = max(self.session.settings.rescheduler.pending_for, LEAST_PAUSE)
+        self.helped = memory.helped_lately(self.session, pause)
+        self.until = min((*self.rests.values(), *self.helped.values()), default=None)
         self.paid = frozenset[TaskState]()
         self._workloads: list[MovableWorkload] | None = None
         self._prices: dict[TaskState, int] = {}
@@ -133,7 +137,7 @@ class MovableTasks:
             if not self._open(workload):
                 continue
             running = [t for t in workload.tasks if t.phase is RUNNING and not t.fresh]
-            still = {t for t in running if t in self.paid or (key, t.name) in self.rests}
+            still = {t for t in running if key in self.helped or t in self.paid or (key, t.name) in self.rests}
             free = tuple(t for t in running if t not in still)
             sparing, beyond = any(spared(self.session, t) for t in running), surplus(workload)
             own = tuple(t for t in free if t in beyond)
@@ -191,6 +195,7 @@ def why_still(movable: MovableTasks, task: TaskState, drained: int) -> str:
         "it does not run yet": task.phase is not RUNNING,
         f"it was moved lately, and rests until {format_time(until or 0)}": until is not None,
         "others were evicted for what its workload is promised, and it stays meanwhile": task in movable.paid,
+        "others have just been evicted for its workload, and it stays meanwhile": workload.key in movable.helped,
     }
     return next((why for why, holds in told.items() if holds), None) or _shielded(movable, workload, drained)
 
@@ -220,7 +225,7 @@ def held(movable: MovableTasks, contenders: Sequence[WorkloadState], *, everybod
 def _holder(movable: MovableTasks, task: TaskState, contenders: Sequence[WorkloadState]) -> str:
     """Give the name of what holds a task."""
     workload, state = task.workload, movable.state
-    if any((workload.key, t.name) in movable.rests for t in workload.tasks):
+    if workload.key in movable.helped or any((workload.key, t.name) in movable.rests for t in workload.tasks):
         return "settle"
     if task in movable.paid:
         return "nominated"

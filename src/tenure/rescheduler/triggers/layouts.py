@@ -30,7 +30,7 @@ def improve(
     ``about``: nodes for whose sake it is done, for who reads the plan.
     """
     state = action.state
-    helped = action.memory.helped_lately(action.session)
+    helped = action.memory.helped_lately(action.session, action.settings.settle)
     there = [t for t in action.movable.tasks(()) if origins[t.node]]
     for until in {helped[t.workload.key] for t in there if t.workload.key in helped}:
         action.movable.note_end(until)
