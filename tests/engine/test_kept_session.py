@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import SECOND, cluster, node, spec, workload
+from tests.builders import SECOND, cluster, node, queue, spec, workload
 from tests.properties.strategies import clusters
 
 from tenure.cycle import Scheduler
 from tenure.engine.kept_session import MOST_KINDS, KeptSession
 from tenure.engine.plan import Plan, PlanStep
 from tenure.engine.snapshot import session_of
+from tenure.model.settings import QuotaPreemptionSettings
 from tenure.model.workload import Phase
 
 
@@ -91,6 +92,22 @@ def test_a_session_on_which_something_was_promised_or_sent_away_is_not_kept():
         session = kept.take(found)
         kept.keep(found, session, Plan(found.now, steps=[PlanStep(action, "default/w0", "w0-0", "a", 0, 0)]))
         assert kept.take(found) is not session
+
+
+def test_a_deadline_that_was_not_written_is_armed_again():
+    """The write may be refused: what stands on the queue counts, and not what was decided."""
+    enabled = QuotaPreemptionSettings(enabled=True)
+    limits = [queue("low", max={"cpu": 1}, quota_preemption_delay=3600 * SECOND)]
+    runs = workload("w", queue="low", of=spec(cpu=2), on=["a"], running=60)
+    found = cluster([node("a")], [runs], limits, actions=("quota",), quota_preemption=enabled)
+    kept, written = KeptSession(), []
+    for _ in range(2):
+        session = kept.take(found)
+        plan = Scheduler(session).cycle(found.now)
+        kept.keep(found, session, plan)
+        written.append(plan.queue_status["low"].quota_preemption)
+    assert written[0] == written[1]
+    assert written[0].deadline == found.now + 3600 * SECOND
 
 
 def test_few_changes_among_many_workloads_are_found():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,15 @@ def shared_plane(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """End the shared control plane once none of these tests comes next: it costs the processor something idle too."""
-    yield
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """End the shared control plane once none of these tests comes next: it costs the processor something idle too.
+
+    A test that failed may run once more, and is over only then.
+    """
+    done = yield
     if SHARED in item.config.stash and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
         item.config.stash[SHARED].close()
+    return done
 
 
 @pytest.fixture(scope="module")

@@ -66,24 +66,28 @@ def raise_again(client):
     wait_until(lambda: not deadline(client), "what is decided is not written any more", 60)
 
 
-@pytest.mark.parametrize("lost", ["the first", "a later one"])
-def test_a_deadline_whose_answer_was_lost_is_not_put_off(plane, client, token, tmp_path, lost):
-    """The ConfigMap was created or patched, and neither an answer nor a watch tells so before the next cycles."""
+@pytest.mark.parametrize(
+    ("method", "later"),
+    [("PATCH", False), ("POST", False), ("PATCH", True)],
+    ids=["that it is not there", "that it is created", "that it is patched"],
+)
+def test_a_deadline_whose_answer_was_lost_is_not_put_off(plane, client, token, tmp_path, method, later):
+    """Neither an answer nor a watch tells what became of the ConfigMap before the next cycles."""
     options = ("--yunikorn-config", "default/queues")
     with FaultProxy(plane.server, plane.authority) as proxy, Witness(plane, {"configmaps": OWN}) as witness:
         proxy.script.add(DelayWatch(LAG), path=r"/configmaps\?", watch=True)
         with running(plane.kubeconfig_for(token, "tenure", proxy.server), tmp_path, "one", *options):
             client.create(SETS, gang("holds", QUEUE, 1, gpu=4))
             wait_until(lambda: bound(client, "holds") == 1, "it does not run", 60)
-            if lost == "a later one":
+            if later:
                 lower(client, 2)
                 raise_again(client)
-            proxy.script.add(LoseAnswer(), path="/configmaps", body=b"deadline", write=True)
+            proxy.script.add(LoseAnswer(), path="/configmaps", body=b"deadline", method=method)
             lower(client, 1)
             time.sleep(LAG)
             client.patch(f"{THEIRS}/queues", said(1, priority=7))  # a cycle follows that may know nothing of it
             time.sleep(2 * LAG)
             raise_again(client)
         written = {deadline_of(change.item) for change in witness.changes()} - {None}
-        assert len(written) == (1 if lost == "the first" else 2), written
+        assert len(written) == 1 + later, written
         assert not proxy.script.pending

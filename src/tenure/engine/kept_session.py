@@ -71,11 +71,17 @@ class KeptSession:
         self._session = self._cluster = None
         self._answers = known_answers(session.terms.devices)
         binds = all(step.action == "bind" for step in plan.steps) and not (plan.expired or plan.stale)
-        if not binds or session.noticed or session.nominated:
+        if not binds or session.noticed or session.nominated or _arms(cluster, plan):
             return
         if self._changes or all(_is_lasting(w, cluster.now) for w in cluster.workloads):
             self._session, self._cluster = session, cluster
             self._touched = frozenset(step.workload for step in plan.steps)
+
+
+def _arms(cluster: Cluster, plan: Plan) -> bool:
+    """Whether a plan changes a deadline of a queue: it is armed once that is written, not because it was decided."""
+    known = {q.name: q.status.quota_preemption for q in cluster.queues if q.status is not None}
+    return any(status.quota_preemption != known.get(name) for name, status in plan.queue_status.items())
 
 
 def brought_in_step(session: Session, before: Cluster, after: Cluster) -> Session:

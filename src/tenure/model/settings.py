@@ -77,8 +77,8 @@ class PatienceRule:
     """How long a contender waits before others are evicted for it.
 
     Until ``factor`` times its waiting, in weighted resources times time, is worth what the eviction costs; ``at_most``
-    so long: two days unless set, and by requeue without an end. ``ahead`` is what it counts as waiting beyond what it has
-    waited. Durations in µs. ``surplus`` is the share that counts of a wait for what a queue would have beyond its
+    so long: two days unless set, and by requeue without an end. ``ahead`` is what it counts as waiting beyond what it
+    has waited. Durations in µs. ``surplus`` is the share that counts of a wait for what a queue would have beyond its
     guaranteed, by reclaim. ``trust`` says how far an estimate of its start is believed: at 0 not at all.
     """
 
