@@ -131,13 +131,15 @@ class CyclesAhead:
         for cause, make in self.asked.enabled("").items():
             in_vain = set[object]()
             gone = {t.workload for t in self.ahead.decided.evicted}  # they contend in the next cycle
-            turns = [w for w in self.state.in_order(fairness.now()) if w not in gone and cause in waiting.get(w, ())]
+            shares = fairness.now()  # until something is decided
+            turns = [w for w in self.state.in_order(shares) if w not in gone and cause in waiting.get(w, ())]
             turns = self._by_candidate(turns, make) if cause == "requeue" and len(turns) > 1 else turns
             for workload in turns:
-                for one in self.asked.may_be_helped([workload], {cause: make}, fairness.now()):
+                for one in self.asked.may_be_helped([workload], {cause: make}, shares):
                     if alike(self.session, workload) in in_vain or not self.budget.spend():
                         continue
                     if self.ahead.decide(self.searches.as_it_is(one)):
+                        shares = fairness.now()
                         turns += [workload] if workload.step is not None else []
                         continue
                     judged = workload not in in_brief
@@ -149,8 +151,9 @@ class CyclesAhead:
                     now = self.searches.as_waits_stand(one, best, judged=judged)
                     if now.pieces and now is not best:
                         yield one, now
-                    if self.ahead.decide(now, workload) and workload.step is not None:
-                        turns.append(workload)
+                    if self.ahead.decide(now, workload):
+                        shares = fairness.now()
+                        turns += [workload] if workload.step is not None else []
 
     def _by_candidate(self, turns: list[WorkloadState], make: MakeRules) -> list[WorkloadState]:
         """Put those who wait into the order in which requeue comes to them, candidate by candidate."""
