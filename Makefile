@@ -8,7 +8,8 @@ STAMP := $(VENV)/.installed
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 4 : 6 )))
 
 # Format, lint, types and import layers.
-CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
+CHECKS := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && \
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks && $(BIN)/lint-imports
 
 # A test that takes ten minutes hangs: it is ended with the place where it stood, so that it does not take the others along.
 LONGEST ?= 600

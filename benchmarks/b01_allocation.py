@@ -91,7 +91,7 @@ def greedy(nodes: list[Node], workloads: list[Workload]) -> None:
     free = np.array([[node.allocatable[CPU], node.allocatable[MEMORY]] for node in nodes])
     for workload in workloads:
         asked = np.array([amount for _, amount in workload.tasks[0].spec.requests])
-        fits = (free >= asked).all(axis=1)
+        fits = np.asarray((free >= asked).all(axis=1))
         first = int(fits.argmax())
         if not fits[first]:
             raise SystemExit(f"{workload.name} was not placed")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from common import measure, median, print_memory, print_table
 from results import Results
 from tenure.cycle import Scheduler
+from tenure.engine.plan import Plan
 from tenure.engine.snapshot import session_of
 from tenure.model.cluster import Cluster
 from tenure.model.node import Node
@@ -74,7 +75,7 @@ def run(
     taken = []
     for _ in range(times):
         scheduler = Scheduler(session_of(cluster))
-        plans = []
+        plans: list[Plan] = []
         taken.append(measure(lambda s=scheduler, p=plans: p.append(s.cycle(NOW))))
         evicted = sum(s.action == "evict" for s in plans[0].steps)
         assert evicted == expected, (title, evicted)

@@ -12,10 +12,13 @@ from common import measure, median, print_table
 from results import Results
 from tenure.cycle import Scheduler
 from tenure.engine.reasons import why_pending
+from tenure.engine.serving.reserved_start import NextPass
 from tenure.engine.snapshot import session_of
 from tenure.engine.state.session import Session
+from tenure.fairness.current import Fairness
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
+from tenure.model.workload import Workload
 
 
 def run(title: str, cluster: Cluster, results: Results) -> list[object]:
@@ -26,7 +29,8 @@ def run(title: str, cluster: Cluster, results: Results) -> list[object]:
         nonlocal said
         plan = Scheduler(session).cycle(NOW)
         assert not plan.steps
-        reasons = [*why_pending(session, session.workloads["default/gang"]), *plan.obstacles.get("default/gang", ())]
+        gang, following = session.workloads["default/gang"], NextPass(session, Fairness(session).now)
+        reasons = [*why_pending(session, gang, following), *plan.obstacles.get("default/gang", ())]
         said = "; ".join(r.code for r in reasons)
 
     for _ in range(5):
@@ -55,7 +59,7 @@ def main() -> None:
     print_table("B4 cannot fit: one cycle", ["", "wall", "processor", "goal", "KAI", "reasons"], rows)
 
 
-def huge() -> object:
+def huge() -> Workload:
     """A gang whose tasks no node can take."""
     (one,) = gang(10)
     spec = replace(one.tasks[0].spec, requests=(("nvidia.com/gpu", 80),))

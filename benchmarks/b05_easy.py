@@ -22,7 +22,7 @@ from results import Results, rounded
 from tenure.model.cluster import Cluster
 from tenure.model.settings import Settings
 from tenure.simulator.log import BIND
-from tenure.simulator.run import Simulation, SimulationSetup, prepare
+from tenure.simulator.run import Simulation, SimulationResult, SimulationSetup, prepare
 from tenure.simulator.trace import Trace, read_trace, scale_load
 
 sys.path.insert(0, str(ROOT))
@@ -64,7 +64,7 @@ def accasim(log: Path, processors: int) -> AccaSim | None:
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / log.stem
         plain.write_bytes(gzip.decompress(log.read_bytes()))
-        command = [ACCASIM, Path(__file__).with_name("accasim_easy.py"), plain, str(processors)]
+        command = [str(ACCASIM), str(Path(__file__).with_name("accasim_easy.py")), str(plain), str(processors)]
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return AccaSim(found["jobs"] / found["seconds"], found["wait"])
 
@@ -83,7 +83,7 @@ def run(name: str, folder: Path, repeats: int, results: Results) -> list[object]
     file, processors, load, goal = LOGS[name]
     trace = whole_seconds(scale_load(read_trace(folder / file, processors=processors), load))
     cluster = prepare(Cluster(now=0, settings=Settings(backfill="easy", actions=("allocate",))), trace)
-    runs, found = [], []
+    runs, found = [], list[SimulationResult]()
     for _ in range(repeats):
         simulation = Simulation(SimulationSetup(cluster), trace)
         found[:] = []

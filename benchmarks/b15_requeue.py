@@ -119,7 +119,7 @@ class Builder:
         """Half as many pods again that need no GPU, in gangs."""
         size = len(self.nodes) * GPUS // 2 // len(self.leaves)
         for number, leaf in enumerate(self.leaves):
-            places = [((number * size + i) % len(self.nodes), ()) for i in range(size)]
+            places: list[Place] = [((number * size + i) % len(self.nodes), ()) for i in range(size)]
             self.run(f"{leaf}-c", leaf, SMALL, places)
 
     def run(self, name: str, leaf: str, spec: TaskSpec, places: list[Place], expected: int | None = None) -> None:
@@ -138,7 +138,7 @@ class Builder:
         spec, left, number = ONE if self.kind == "order" else WHOLE, len(self.nodes) * GPUS, 0
         while left:
             leaf = self.leaves[number % len(self.leaves)]
-            sizes = SIZES if self.kind == "order" and number % len(self.leaves) != 1 else SIZES[1:]
+            sizes: tuple[int, ...] = SIZES if self.kind == "order" and number % len(self.leaves) != 1 else SIZES[1:]
             sizes = SIZES[4:] if self.kind == "order" and number % len(self.leaves) == 1 else sizes
             size = min(left, self.draw.choices(sizes, [s**-0.6 for s in sizes])[0])
             tasks = tuple(Task(name=f"w{number}-{i}", spec=spec) for i in range(size))

@@ -187,12 +187,12 @@ def main() -> None:
         with open_history(str(path), write=True) as store:
             for drafts in records(30, -(-count // (30 * MONTHS))):
                 began = time.process_time()
-                written += store.append(HERE, drafts, fresh=True)
+                written += store.append(HERE, drafts)
                 ours += time.process_time() - began
-                rows = [(d.key, d.at, d.plan, *d[1:8][:5], d.value, d.payload) for d in drafts]
+                copies = [(d.key, d.at, d.plan, *d[1:8][:5], d.value, d.payload) for d in drafts]
                 began = time.process_time()
                 with bare:
-                    bare.executemany("INSERT INTO r VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+                    bare.executemany("INSERT INTO r VALUES (?,?,?,?,?,?,?,?,?,?)", copies)
                 alone += time.process_time() - began
         scan, _ = timed(
             lambda: bare.execute("SELECT kind, sum(value), sum(length(payload)) FROM r GROUP BY kind").fetchall()

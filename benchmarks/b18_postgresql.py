@@ -87,7 +87,7 @@ def measure(address: str, count: int) -> None:
     with open_history(address, write=True) as store:
         began, written = time.perf_counter(), 0
         for drafts in records(30, -(-count // (30 * MONTHS))):
-            written += store.append(HERE, drafts, fresh=True)
+            written += store.append(HERE, drafts)
         wrote = time.perf_counter() - began
         repeat_month(store)
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

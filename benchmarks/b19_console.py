@@ -30,6 +30,7 @@ from tenure.model.documents.collector import collector_paused
 from tenure.model.node import Node
 from tenure.model.queue import Queue
 from tenure.model.workload import Phase, Task, TaskSpec, Workload
+from tenure.web.access.connections import NEW_PER_SECOND
 
 NOW = 1_795_255_200_000_000
 VIEWS = ("/", "/queues", "/workloads", "/workloads/team-1/job-1", "/nodes", "/node?name=node-1", "/evictions",
@@ -63,7 +64,8 @@ def cluster_of(nodes: int, pods: int) -> Cluster:
         for n in range(nodes)
     )
     spec = TaskSpec(requests=(("cpu", 4000), ("memory", 16 << 30), ("nvidia.com/gpu", 1)))
-    running, made, workloads = pods * 6 // 10, 0, []
+    running, made = pods * 6 // 10, 0
+    workloads: list[Workload] = []
     while made < pods:
         number = len(workloads)
         size = min(8 if number % 5 == 0 else 1, pods - made)
@@ -187,7 +189,8 @@ async def asked(stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], port:
 
 
 async def all_at_once(port: int, path: str, viewers: int, headers: str = "") -> list[float]:
-    """Let so many ask for a page at the same moment."""
+    """Let so many ask for a page at the same moment, once the console takes as many more from one address."""
+    await asyncio.sleep(viewers / NEW_PER_SECOND)
     return [seconds for seconds, _ in await asyncio.gather(*(fetch(port, path, headers) for _ in range(viewers)))]
 
 

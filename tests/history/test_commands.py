@@ -117,6 +117,19 @@ def test_a_price_of_what_there_was_none_of_is_warned_of(simulated, run_command, 
         ]
 
 
+@pytest.mark.parametrize(("price", "code", "last"), [("1", 0, "1000 further resources have a price"),
+                                                     ("no", 1, "1000 further problems are not shown")])  # fmt: skip
+def test_of_many_prices_that_are_wrong_a_thousand_are_told(simulated, tmp_path, run_command, price, code, last):
+    """A file of another kind, or of a hostile hand, fills no terminal."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("".join(f"example.com/r{i}: {price}\n" for i in range(2_000)))
+    ended, _, err = run_command("report", "--history", simulated[0], "--prices", prices)
+    told = err.splitlines()
+    assert ended == code
+    assert last in told[-1]
+    assert len(told) == 1_001
+
+
 def test_of_an_empty_file_it_is_said_how_one_of_its_kind_begins(simulated, run_command, tmp_path):
     empty = tmp_path / "empty"
     empty.write_text("")

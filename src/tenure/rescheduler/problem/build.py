@@ -90,8 +90,7 @@ class MovableTasks:
         self.session = state.session
         now = self.session.now
         self.rests = {k: at for k, at in resting(self.session, moves_of(self.session, memory)).items() if at > now}
-        pause = max(self.session.settings.rescheduler.pending_for, LEAST_PAUSE)
-        self.helped = memory.helped_lately(self.session, pause)
+        self.helped = memory.helped_lately(self.session, LEAST_PAUSE)
         self.until = min((*self.rests.values(), *self.helped.values()), default=None)
         self.paid = frozenset[TaskState]()
         self._workloads: list[MovableWorkload] | None = None
