@@ -124,14 +124,12 @@ class CyclesAhead:
     ) -> Iterator[tuple[Asked, SearchResult]]:
         """Give what a cycle would do for those who wait, or by moves alone: by cause, in turn, on what was decided.
 
-        Where what a cause would do is put off, it is said what the next causes would do as well. What would follow from
-        that in turn is asked for all but those ``in_brief``.
+        Where a cause puts it off the next are asked too. What would follow in turn is asked for all not ``in_brief``.
         """
         fairness = self.state.fairness
         for cause, make in self.asked.enabled("").items():
-            in_vain = set[object]()
             gone = {t.workload for t in self.ahead.decided.evicted}  # they contend in the next cycle
-            shares = fairness.now()  # until something is decided
+            in_vain, shares = set[object](), fairness.now()  # shares as they are until something is decided
             turns = [w for w in self.state.in_order(shares) if w not in gone and cause in waiting.get(w, ())]
             turns = self._by_candidate(turns, make) if cause == "requeue" and len(turns) > 1 else turns
             for workload in turns:
