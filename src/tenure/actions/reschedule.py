@@ -29,7 +29,7 @@ def reschedule(context: Context) -> None:
     if len(session.nodes) < 2 and not draining:  # noqa: PLR2004  it takes two, but to say what a drain leaves
         return
     settings = session.settings.rescheduler
-    memory.note_helped(context.plan)
+    memory.note_helped(context.plan, settings.settle)
     waiting: list[WorkloadState] = []
     by_room = session.settings.fairness.history is None
     if anything_waits(session.waiting):

@@ -101,9 +101,12 @@ class MoveMemory:
         """Note that room was made for a workload."""
         self.vain.pop(workload, None)
 
-    def note_helped(self, plan: Plan) -> None:
-        """Note for which workloads a plan evicts."""
+    def note_helped(self, plan: Plan, settle: int) -> None:
+        """Note for which workloads a plan evicts; of many, what is older than ``settle`` (µs) is forgotten."""
         self.helped.update((s.beneficiary, plan.now) for s in plan.steps if s.beneficiary and s.action in EVICTING)
+        if len(self.helped) > MOST_KEPT:
+            since = plan.now - max(settle, LEAST_PAUSE)
+            self.helped = {w: at for w, at in self.helped.items() if at > since}
 
     def helped_lately(self, session: Session, within: int) -> dict[str, int]:
         """Give the workloads for which others were evicted less than ``within`` ago, and until when that is so (µs)."""
@@ -121,9 +124,6 @@ class MoveMemory:
         if len(self.again) > MOST_KEPT:
             self.again = {k: at for k, at in self.again.items() if at > session.now}
             self.vain = {k: n for k, n in self.vain.items() if k in self.again}
-        if len(self.helped) > MOST_KEPT:
-            since = session.now - max(session.settings.rescheduler.settle, LEAST_PAUSE)
-            self.helped = {w: at for w, at in self.helped.items() if at > since}
         if len(self.sent) > MOST_KEPT:
             self.sent = [s for s in self.sent if s.workload in session.workloads]
 
