@@ -11,8 +11,8 @@ from tenure.engine.serving.order import QueueOrder
 from tenure.engine.state.session import Session
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
-from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, NEW_NODES, MoveMemory
-from tenure.shields.delay import delay
+from tenure.rescheduler.memory import CAUSE, NEW_NODES, MoveMemory
+from tenure.shields.delay import delay, moved_for_from
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
 MANY: Final = 256
@@ -58,9 +58,8 @@ def _overdue(context: Context, memory: MoveMemory, *, by_room: bool) -> list[Wor
     makes some is followed by a cycle.
     """
     session, wait = context.session, context.session.settings.rescheduler.pending_for
-    now, pause = session.now, max(wait, LEAST_PAUSE)
-    waiting = session.waiting.all()
-    due = {w.key: max(w.queued_at + wait, memory.again.get(w.key, 0), _asked_about(w) + pause) for w in waiting}
+    now, waiting = session.now, session.waiting.all()
+    due = {w.key: max(moved_for_from(session, w), memory.again.get(w.key, 0)) for w in waiting}
     later = [at for at in due.values() if at > now]
     soonest = min(later, default=None)
     fitting = list(_fitting(session, waiting))
@@ -78,11 +77,6 @@ def _overdue(context: Context, memory: MoveMemory, *, by_room: bool) -> list[Wor
             found.append(workload)
         order.pass_over(workload)
     return found
-
-
-def _asked_about(workload: WorkloadState) -> int:
-    """When an eviction of it was decided last, and with that which moves would follow (µs since the epoch)."""
-    return workload.last_evicted_at or 0
 
 
 def _fitting(session: Session, waiting: Iterable[WorkloadState]) -> Iterator[WorkloadState]:

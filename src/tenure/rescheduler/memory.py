@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tenure.engine.plan import EVICTING, Plan
 from tenure.engine.room.nodes import NodeTable
 from tenure.engine.state.session import Session
-from tenure.model.settings import MINUTE, Cause
+from tenure.model.settings import Cause
+from tenure.shields.delay import LEAST_PAUSE
 
 if TYPE_CHECKING:
     from tenure.rescheduler.milp.solver import ProcessSolver
@@ -28,8 +29,6 @@ UNDER_WAY: Final = "MovesUnderWay"
 
 MOVING: tuple[Cause, ...] = ("reschedule", "consolidate")
 """Causes that move what they evict."""
-LEAST_PAUSE: Final = MINUTE
-"""What got no room, or has just been evicted, is not tried again sooner; nor moves what others just went for."""
 MOST_DOUBLINGS = 4
 """How often the pause of what got no room doubles."""
 MOST_KEPT = 4096

@@ -6,16 +6,22 @@ eviction, so that an autoscaler can act first (spec: reclaim).
 
 from __future__ import annotations
 
+from typing import Final
+
 from tenure.engine.plan import Reason
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import WorkloadState
+from tenure.model.settings import MINUTE
 from tenure.model.values.duration import format_duration, format_time
 from tenure.model.workload import NEVER
 
 SHIELD = "preemption-delay"
 POLICY = "preemption-policy"
 AWAITED = "awaited-nodes"
+
+LEAST_PAUSE: Final = MINUTE
+"""For how long the rescheduler leaves alone, at least, what got no room, was evicted, or had others evicted for it."""
 
 
 def evicts_never(contender: WorkloadState) -> bool:
@@ -39,6 +45,15 @@ def delay(session: Session, contender: WorkloadState) -> Refusal | None:
         return None
     text = f"its preemption delay of {format_duration(wait)} has not passed: until then nothing is evicted for it"
     return Refusal(SHIELD, text, until)
+
+
+def moved_for_from(session: Session, workload: WorkloadState) -> int:
+    """Give from when on the rescheduler moves others for a workload that waits (µs since the epoch).
+
+    Its moves were counted as what would follow when the workload was evicted: so it is left alone for a while then.
+    """
+    wait = session.settings.rescheduler.pending_for
+    return max(workload.queued_at + wait, (workload.last_evicted_at or 0) + max(wait, LEAST_PAUSE))
 
 
 def told(refusal: Refusal) -> Reason:

@@ -17,12 +17,13 @@ from tenure.engine.state.cost import MICRO, cost, interval_of
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import RUNNING, SubgroupState, TaskState, WorkloadState
 from tenure.model.values.duration import format_time
-from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, MoveMemory, moves_of
+from tenure.rescheduler.memory import CAUSE, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 from tenure.rescheduler.problem.definition import Ints, Mask, MoveBound, MoveProblem, PendingMembers
 from tenure.rescheduler.problem.devices import Devices, by_device
 from tenure.rescheduler.problem.domains import gathered
 from tenure.rescheduler.problem.utilization import NodeUtilization, with_unread_kept, with_utilization
+from tenure.shields.delay import LEAST_PAUSE
 from tenure.shields.opt_out import asked_to_stay, spared
 from tenure.shields.plugins import EvictionPlugins
 from tenure.shields.policy import disabled

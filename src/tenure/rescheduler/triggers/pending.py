@@ -12,12 +12,12 @@ from tenure.engine.serving.volume_bound import VolumeBound
 from tenure.engine.state.workloads import Demand, TaskState, WorkloadState
 from tenure.rescheduler.execution import TriggerExecution
 from tenure.rescheduler.fewest_spared import Planned, spared_last
-from tenure.rescheduler.memory import CAUSE, LEAST_PAUSE, UNDER_WAY
+from tenure.rescheduler.memory import CAUSE, UNDER_WAY
 from tenure.rescheduler.milp.cover_bounds import NEVER, bounds_of
 from tenure.rescheduler.problem.build import ProblemView, held, view
 from tenure.rescheduler.problem.definition import Certificate, MoveAnswer, MoveBound
 from tenure.rescheduler.problem.infeasible import too_few, too_little, why_never
-from tenure.shields.delay import delay, told
+from tenure.shields.delay import LEAST_PAUSE, delay, told
 from tenure.shields.opt_out import may_go
 from tenure.victims.bounds.room_demand import room_in_all, room_of_all
 
