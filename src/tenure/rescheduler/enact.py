@@ -12,13 +12,14 @@ from tenure.engine.refusal import Refusal
 from tenure.engine.serving.allocation import serve
 from tenure.engine.serving.reserved_start import RESERVED, ReservedStart, reserved_start
 from tenure.engine.state.evictions import evict
+from tenure.engine.state.transaction import Scenario
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.values.resources import MILLI
 from tenure.rescheduler.memory import CAUSE
 from tenure.rescheduler.problem.build import ProblemView
 from tenure.rescheduler.problem.definition import MemberLanding, TaskMove
 from tenure.victims.aftermath.ahead import settle
-from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet
+from tenure.victims.dry_run.outcome import NO_ROOM, AcceptedSet, is_back
 from tenure.victims.recording.state import EvictionState
 
 
@@ -43,8 +44,9 @@ def enact(
 ) -> EnactedPlan | Refusal | None:
     """Evict what moves, promise contenders and moved tasks their places; None, with nothing done, if one does not fit.
 
-    A refusal, if what enabled causes would do next, or the order of allocation, keeps a contender from its place.
-    Everything is nominated and nothing bound: it is when the room is there.
+    A refusal, if what enabled causes would do next, or the order of allocation, keeps a contender from its place. What
+    would land where it stands, as a part of a core of which others move, stays there. Everything is nominated and
+    nothing bound: it is when the room is there.
     """
     session = state.session
     moved = [WantedLanding(made.tasks[m.task], m.target, made.devices[m.shape] if made.devices else ()) for m in moves]
@@ -62,13 +64,23 @@ def enact(
             session.refresh(workload)
         if land(state, [*wanted, *moved]):
             return None
-        touched: list[WorkloadState] = list(dict.fromkeys(w.task.workload for w in (*wanted, *moved)))
-        for workload in touched:
-            session.refresh(workload)
-        refusal = _refusal(state, [w.task for w in wanted], [w.task for w in moved], start)
-        if refusal is not None:
-            return refusal
-        scenario.keep()
+        back = {w.task for w in moved if is_back(w.task)}
+        if not back:
+            return _enacted(state, scenario, wanted, moved, start)
+    return enact(state, made, [m for m in moves if made.tasks[m.task] not in back], landings)
+
+
+def _enacted(
+    state: EvictionState, scenario: Scenario, wanted: Sequence[WantedLanding], moved: Sequence[WantedLanding],
+    start: ReservedStart | None,
+) -> EnactedPlan | Refusal:  # fmt: skip
+    """Keep moves that have landed in a scenario, unless they are refused; ``start`` is reserved."""
+    for workload in dict.fromkeys(w.task.workload for w in (*wanted, *moved)):
+        state.session.refresh(workload)
+    refusal = _refusal(state, [w.task for w in wanted], [w.task for w in moved], start)
+    if refusal is not None:
+        return refusal
+    scenario.keep()
     return EnactedPlan([w.task for w in moved], [w.task for w in (*wanted, *moved)])
 
 

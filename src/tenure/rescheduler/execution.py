@@ -147,7 +147,9 @@ class TriggerExecution:
         if done is None or isinstance(done, Refusal):
             self._give_up(keys, trigger, answer, UNSUITED if done is None else done.message, nodes)
             return False
-        self.report(keys, trigger, answer, waves, made, worth, nodes, len(waves) if last else 1)
+        leaving, gone = len(waves) if last else 1, set(done.evicted)
+        moving = [tuple(g for g in w if n >= leaving or made.tasks[g.move.task] in gone) for n, w in enumerate(waves)]
+        self.report(keys, trigger, answer, moving, made, worth, nodes, leaving)
         self._record(done.evicted, done.placed, price, contenders, wave_of, trigger)
         self.moved = True
         self.memory.unfinished = not last
