@@ -14,19 +14,23 @@ from tenure.explanation.prospects import EvictionProspects, ProspectsOfOne
 from tenure.explanation.remedies import what_helps
 from tenure.explanation.safety import safety
 from tenure.explanation.standing_rules import StandingRules
+from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.model.cluster import DEFAULT_QUEUE, Cluster, Eviction
 from tenure.model.values.duration import format_time
 from tenure.model.values.problems import InputProblem, InvalidInputError, nearest
 from tenure.model.values.readable import time_span, weighted_hours
 from tenure.model.workload import Notice, Phase, Task, Workload
 from tenure.playthrough import PlayThrough
-from tenure.requeue.transactions import OF_QUEUES
+from tenure.requeue.rules import DESERVING
 from tenure.rescheduler.memory import MOVING, MoveMemory, moves_of
 from tenure.rescheduler.problem.cooldown import resting
 
 PLACED = (Phase.BOUND, Phase.RUNNING)
 
 REQUEUE: Final = "requeue"
+
+OF_QUEUES: Final = (GUARANTEED, FAIR_SHARE, DESERVING)
+"""Rules of requeue that look at queues alone."""
 
 MOST_PUT_OFF = 64
 """Workloads that wait of which it is asked whether they would take a place by requeue."""

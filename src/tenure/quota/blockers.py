@@ -21,10 +21,12 @@ Obstacle = tuple[Piece, tuple[int, ...], int | None]
 
 def blockers(choice: QuotaChoice, stuck: Iterable[TaskState]) -> tuple[QuotaBlocker, ...]:
     """Name what keeps the rest from being taken, in the order of the tree; each once."""
-    found = dict.fromkeys(
-        [*(_blocker(choice, o) for o in _obstacles(choice)), *_shields(choice), *_stuck(choice, stuck)]
-    )
-    order = {queue.name: number for number, queue in enumerate(choice.problem.queues.queues)}
+    queues = choice.problem.queues
+    leaving = (t.workload for t in stuck if choice.problem.top in queues.path[t.workload.leaf])
+    shielded = [(w, r.shield, r.until) for w, r in choice.pool.refused] + [(w, STUCK, None) for w in leaving]
+    named = (QuotaBlocker(queues.queues[w.leaf].name, why, None, w.key, until) for w, why, until in shielded)
+    found = dict.fromkeys([*(_blocker(choice, o) for o in _obstacles(choice)), *named])
+    order = {queue.name: number for number, queue in enumerate(queues.queues)}
     ordered = sorted(found, key=lambda b: (order[b.queue], b.reason, b.workload or "", b.resource or ""))
     return tuple(ordered[:MOST_LISTED])
 
@@ -61,16 +63,3 @@ def _blocker(choice: QuotaChoice, obstacle: Obstacle) -> QuotaBlocker:
         if problem.never and net[row] > choice.left.get(row, 0):
             return QuotaBlocker(top, OVERSHOOT, queues.resources[row])
     return QuotaBlocker(top, EXHAUSTED)
-
-
-def _shields(choice: QuotaChoice) -> Iterator[QuotaBlocker]:
-    queues = choice.problem.queues
-    for workload, refusal in choice.pool.refused:
-        yield QuotaBlocker(queues.queues[workload.leaf].name, refusal.shield, None, workload.key, refusal.until)
-
-
-def _stuck(choice: QuotaChoice, stuck: Iterable[TaskState]) -> Iterator[QuotaBlocker]:
-    queues = choice.problem.queues
-    for task in stuck:
-        if choice.problem.top in queues.path[task.workload.leaf]:
-            yield QuotaBlocker(queues.queues[task.workload.leaf].name, STUCK, None, task.workload.key)

@@ -15,19 +15,14 @@ from tenure.engine.requeued import RequeueOutcome
 from tenure.engine.state.waiting import anything_waits
 from tenure.engine.state.workloads import WorkloadState
 from tenure.fairness.current import CurrentShares
-from tenure.fairness.reclaiming import FAIR_SHARE, GUARANTEED
 from tenure.requeue.attempts import RequeueAttempts
 from tenure.requeue.candidates import RequeueCandidate
 from tenure.requeue.memory import SearchPosition
 from tenure.requeue.multi_victim_search import MultiVictimSearch
 from tenure.requeue.pending_index import ContenderClass, PendingIndex, gather
 from tenure.requeue.prefilter import CandidateMatch, CandidatePrefilter
-from tenure.requeue.rules import DESERVING
 from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
-
-OF_QUEUES = (GUARANTEED, FAIR_SHARE, DESERVING)
-"""Rules that look at queues alone."""
 
 
 class SetTurn(NamedTuple):

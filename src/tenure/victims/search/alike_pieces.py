@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cache
 
 from tenure.engine.state.session import Session
 from tenure.victims.rules.pieces import Piece
@@ -21,8 +22,8 @@ class AlikePieces:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._kinds: dict[Piece, Hashable] = {}
-        self._nodes: dict[int, Hashable] = {}
+        self._kind = cache(self._kind_of)
+        self._node = cache(self._kind_of_node)
 
     def kind_of(self, pieces: Sequence[Piece]) -> Hashable:
         """Give what a set of pieces has in common with those that fail like it."""
@@ -37,13 +38,7 @@ class AlikePieces:
                 seen.add(kind)
                 yield piece
 
-    def _kind(self, piece: Piece) -> Hashable:
-        found = self._kinds.get(piece)
-        if found is None:
-            found = self._kinds[piece] = self._look(piece)
-        return found
-
-    def _look(self, piece: Piece) -> Hashable:
+    def _kind_of(self, piece: Piece) -> Hashable:
         session, own = self.session, set(piece.tasks)
         if session.terms.used or any(t.terms is not None for t in own):
             return piece
@@ -53,12 +48,8 @@ class AlikePieces:
         core = tuple(is_core for _, is_core in piece.stages)
         return piece.workload, piece.whole, piece.group, piece.fresh, piece.spared, core, tuple(tasks)
 
-    def _node(self, number: int) -> Hashable:
-        found = self._nodes.get(number)
-        if found is None:
-            nodes, classes = self.session.nodes, self.session.classes.classes
-            found = self._nodes[number] = (
-                nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes(),
-                bytes(cls.static_list[number] for cls in classes), nodes.domains.places(number),
-            )  # fmt: skip
-        return found
+    def _kind_of_node(self, number: int) -> Hashable:
+        nodes, classes = self.session.nodes, self.session.classes.classes
+        admits = bytes(cls.static_list[number] for cls in classes)
+        room, devices = nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes()
+        return room, devices, admits, nodes.domains.places(number)
