@@ -61,7 +61,7 @@ class RequeueAttempts:
         """Give the first of a class that cannot be served as things are; workloads before it that can be are served."""
         while (contender := cls.first()) is not None:
             waits = contender.step is not None and contender.entry is not None
-            if waits and not self._fits_as_it_is(contender):
+            if waits and contender.key not in self.state.evicted and not self._fits_as_it_is(contender):
                 return contender
             cls.pass_first()
         return None

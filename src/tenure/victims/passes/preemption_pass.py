@@ -98,7 +98,7 @@ class PreemptionPass:
 
     def _turn(self, contender: WorkloadState, steps: int) -> bool:
         """Give a contender its turn; True if it wants another."""
-        if contender.step is None or contender.entry is None:
+        if contender.step is None or contender.entry is None or contender.key in self.state.evicted:
             return False
         self._tell(contender)
         if self.unhelped.has(contender):
