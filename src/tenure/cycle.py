@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from tenure.actions import notices
 from tenure.actions.allocate import allocate
@@ -116,7 +116,7 @@ class Scheduler:
                 self.shadow.run(context, run)
             else:
                 run(context)
-        self._settle(requeued)
+        self._settle()
         if self.shadow.known:
             self.shadow.forget(context)
         if session.outcomes:
@@ -135,14 +135,11 @@ class Scheduler:
         self.cycles += 1
         return plan
 
-    def _settle(self, requeued: Collection[str]) -> None:
-        """Take back what is not needed or in vain; where that is all, ask again, without the contenders of that.
-
-        Not what was told of before of the ``requeued`` workloads (namespace/name).
-        """
+    def _settle(self) -> None:
+        """Take back what is not needed or in vain; where that is all, ask again, without the contenders of that."""
         for left in range(MOST_AGAIN, -1, -1):
-            reprieve(self.context, requeued)
-            if not settle_what_follows(self.context, requeued, last=not left):
+            reprieve(self.context)
+            if not settle_what_follows(self.context, last=not left):
                 break
             for run in self.again:
                 run(self.context)

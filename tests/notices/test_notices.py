@@ -60,7 +60,9 @@ def changed(state, name, **fields):
 def test_what_follows_is_looked_at_when_notice_is_given_and_when_it_ends(monkeypatch):
     """While it goes on a plan evicts nothing; to look each time took a third of cycles in which much may follow."""
     asked, plain = [], Aftermath.of_plan
-    monkeypatch.setattr(Aftermath, "of_plan", lambda self, given: asked.append(self.session.now) or plain(self, given))
+    monkeypatch.setattr(
+        Aftermath, "of_plan", lambda self, *given: asked.append(self.session.now) or plain(self, *given)
+    )
     plans, _ = minutes(told(3), 5)
     assert actions(plans) == [["notice", "nominate"], [], [], ["evict", "nominate"], ["bind"]]
     assert asked == [plans[0].now, plans[3].now]
@@ -548,6 +550,26 @@ def test_others_cannot_take_what_is_promised_nor_go_over_a_max():
     assert not [s for p in plans for s in p.steps if s.action == "bind"]
     running = sum(t.phase in ("Running", "Bound") for w in after.workloads for t in w.tasks)
     assert running == 4
+
+
+def test_what_a_max_keeps_out_until_notices_end_is_promised_its_room():
+    """Passed over, it saw that room go to others that come later, and evicted to make it good."""
+    work = [
+        runs("x", "a", ["n0"] * 2, core=2), runs("y", "a", ["n0"], priority=60),
+        waits("c", "a", gpus=1, priority=50),
+    ]  # fmt: skip
+    tree = [queue("a", most=3), queue("b", priority=50)]
+    state = cluster(tree, work, eviction_notice=5 * MINUTE, actions=("allocate", "preempt"))
+
+    def arrive(found, number):
+        later = waits("late", "a", gpus=1, minutes=0), waits("other", "b", gpus=2, minutes=0)
+        return replace(found, workloads=(*found.workloads, *later)) if number == 1 else found
+
+    plans, _ = minutes(state, 8, arrive)
+    of_late = [(n, s.action) for n, p in enumerate(plans) for s in p.steps if s.workload == "default/late"]
+    gone = next(n for n, p in enumerate(plans) for s in p.steps if s.action == "evict")
+    assert of_late == [(1, "nominate"), (gone + 1, "bind")]
+    assert {s.workload for p in plans for s in p.steps if s.cause} == {"default/x"}
 
 
 def test_a_victim_without_notice_beside_one_with_goes_at_once():

@@ -8,7 +8,7 @@ the first that does not fit for want of free room gets a reservation that later 
 from __future__ import annotations
 
 from tenure.actions.context import Context
-from tenure.engine.serving.allocation import AllocationPass, InTurn
+from tenure.engine.serving.allocation import AllocationPass, InTurn, promise_crowded
 from tenure.engine.serving.backfill import Backfill
 from tenure.engine.serving.nominations import BeatableNominations, serve_nominations
 from tenure.engine.serving.order import QueueOrder
@@ -137,6 +137,7 @@ class CyclePass(AllocationPass):
         return len(entries)
 
     def _placed(self, workload: WorkloadState, step: Demand) -> None:
+        promise_crowded(self.session, step.tasks)
         for task in step.tasks:
             self.context.record(task)
         self.context.settle(workload)

@@ -14,6 +14,7 @@ from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares, Fairness
 from tenure.model.settings import Cause
+from tenure.model.workload import Notice
 from tenure.requeue.memory import RequeueMemory
 from tenure.requeue.rules import OverdueRules
 from tenure.shields.plugins import EvictionPlugins
@@ -31,10 +32,10 @@ class Context:
     """The session, and the plan of the present cycle.
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
-    ``paid`` are the tasks that held a nomination when the cycle began; ``watched`` are gangs that may become stale;
-    ``about``: the one workload that is asked about; ``detailed``: why workloads were skipped is read. Kept
-    from cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue, ``memory`` by the search
-    for victims, and ``no_effect_passes``, by cause, of passes that helped no contender.
+    ``paid`` are the tasks that held a nomination when the cycle began, ``told`` those under notice; ``watched`` are
+    gangs that may become stale; ``about``: the one workload that is asked about; ``detailed``: why workloads were
+    skipped is read. Kept from cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue,
+    ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of passes that helped no contender.
     """
 
     session: Session
@@ -45,6 +46,7 @@ class Context:
     cycle: int = 0
     last_pass: object = None
     paid: frozenset[TaskState] = frozenset()
+    told: dict[TaskState, Notice] = field(default_factory=dict)
     plugins: EvictionPlugins | None = None
     evictions: EvictionState | None = None
     aftermath: Aftermath | None = None

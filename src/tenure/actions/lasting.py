@@ -8,10 +8,12 @@ and its contender contends in the next cycle, in which the rest has come true.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from tenure.actions.context import Context
+from tenure.actions.quota import enforce_ahead
 from tenure.actions.reprieve import promise_alone, rewrite, run_on, serve_all, take_back
 from tenure.actions.victim_sets import Sets, judged, sets_of
 from tenure.engine.plan import EVICTING, NextEviction
@@ -31,18 +33,18 @@ MOST_TOGETHER: Final = 4
 """Other sets with each of which one is given up together where it cannot be by itself."""
 
 
-def settle_what_follows(context: Context, settled: Collection[str], *, last: bool) -> bool:
+def settle_what_follows(context: Context, *, last: bool) -> bool:
     """Give up sets whose contenders would lose their places, and say in the plan what follows from it.
 
-    True if all were given up: others are to be asked about once more then, if this was not the ``last`` time. What was
-    told of it before and has ``settled`` goes. Of a plan that evicts nothing, nothing follows: what goes on
-    under notice was told of when that began. In the story of one workload nothing is said, and what follows
-    is looked at only where sets concern it: that takes a third of the time of a large cluster's cycle.
+    True if all were given up: others are to be asked about once more then, if this was not the ``last`` time. Of a plan
+    that evicts nothing, nothing follows: what goes on under notice was told of when that began. In the story of one
+    workload nothing is said, and what follows is looked at only where sets concern it: that takes a third of the time
+    of a large cluster's cycle.
     """
     state, aftermath = context.evictions, context.aftermath
     if state is None or aftermath is None or state.plan is not context.plan:
         return False
-    sets, budget = sets_of(context, settled), SearchBudget(MOST_JUDGED)
+    sets, budget = sets_of(context), SearchBudget(MOST_JUDGED)
     contenders = dict.fromkeys(sets)
     while len(sets) > 1:  # one alone was judged as things are
         refused = ((c, judged(context, sets, c)) for c in reversed(sets) if budget.spend())
@@ -51,7 +53,7 @@ def settle_what_follows(context: Context, settled: Collection[str], *, last: boo
     while any(s.action in EVICTING for s in context.plan.steps) and (
         context.about is None or _alone(context) or _concern(sets, context.about)
     ):
-        follows = aftermath.of_plan([c for c in contenders if c not in sets])
+        follows = aftermath.of_plan([c for c in contenders if c not in sets], partial(enforce_ahead, context))
         lost = [(c, follows.refusals[c]) for c in reversed(sets) if c in follows.refusals]
         kept = last and _alone(context)
         if not kept and any(_give_up_with(context, state, sets, c, r, last=last) for c, r in lost):

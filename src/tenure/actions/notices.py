@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tenure.actions.context import Context
 from tenure.engine import expectation
+from tenure.engine.plan import PlanStep
 from tenure.engine.state.notices import count_told
+from tenure.engine.state.workloads import BOUND, RUNNING
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import NominationContext
 from tenure.requeue.memory import RequeueMemory
@@ -12,7 +14,8 @@ from tenure.requeue.memory import RequeueMemory
 
 def begin(context: Context) -> dict[str, str]:
     """Withdraw or carry out due notices; gives the workloads that were requeued, each with its beneficiary."""
-    if not context.session.noticed:
+    context.told = {t: t.notice for t in context.session.noticed if t.notice is not None}
+    if not context.told:
         return {}
     from tenure.notices.settle import settle_notices  # noqa: PLC0415  only loaded where somebody is under notice
 
@@ -24,6 +27,8 @@ def begin(context: Context) -> dict[str, str]:
 def finish(context: Context, requeued: dict[str, str]) -> None:
     """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
     session, outcome = context.session, context.plan.requeue
+    if context.told:
+        _say_who_runs_on(context)
     if session.noticed or session.queues.under_notice:
         count_told(session)
     if session.noticed:
@@ -37,6 +42,24 @@ def finish(context: Context, requeued: dict[str, str]) -> None:
         delay = expectation.requeue_delay(workload.model, session.above(workload.leaf), session.settings)
         workload.not_before = outcome.not_before[key] = delay.end(session.now)
         outcome.beneficiaries[key] = whose
+
+
+def _say_who_runs_on(context: Context) -> None:
+    """Write into the plan which notices are withdrawn, whatever took them back; one that stands is no step of it."""
+    plan, names = context.plan, context.session.nodes.names
+    stands = {("notice", t.workload.key, t.index) for t, notice in context.told.items() if t.notice == notice}
+    steps = [s for s in plan.steps if (s.action, s.workload, s.task_index) not in stands]
+    plan.steps.clear()
+    for task, notice in sorted(context.told.items(), key=lambda told: (told[0].workload.key, told[0].index)):
+        if task.notice is None and task.leaving < 0 and task.phase in (BOUND, RUNNING):
+            key, whose = task.workload.key, "" if notice.beneficiary is None else f" for {notice.beneficiary}"
+            text = f"{key} runs on: its eviction by {notice.cause}{whose} no longer pays"
+            step = PlanStep(
+                "withdraw", key, task.name, names[task.node], task.index, task.node, task.devices, context.cycle,
+                notice.cause, notice.beneficiary, reason=text,
+            )  # fmt: skip
+            plan.steps.append(step)
+    plan.steps += steps
 
 
 def _nominated(context: Context) -> set[str]:

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from tenure.actions.context import Context
+from tenure.engine.plan import EVICTING, Plan
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.workloads import TaskState
+from tenure.model.modes import enabled_for
 from tenure.model.settings import ExactSettings
 from tenure.quota.follow_up_cuts import FollowUpCut
 from tenure.quota.rounds import QuotaRound
-from tenure.quota.selection_program import LinearProgram
+from tenure.quota.selection_program import LinearProgram, Solve
 from tenure.rescheduler.memory import MoveMemory
+from tenure.victims.recording.state import EvictionState
 
 
 def quota(context: Context) -> None:
     """Arm and clear deadlines; of queues whose deadline has passed, evict what is over their max."""
-    settings = context.session.settings
-    stored = any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
-    if settings.quota_preemption.enabled or stored:
-        exact, state = settings.rescheduler.exact, context.evicting()
-        solve = partial(_solve, context, exact) if exact.enabled else None
-        QuotaRound(state, solve, partial(_follow, context)).run()
+    if context.session.settings.quota_preemption.enabled or _armed(context):
+        QuotaRound(context.evicting(), _solver(context), partial(_follow, context)).run()
+
+
+def enforce_ahead(context: Context, thought: EvictionState) -> list[TaskState]:
+    """Evict on the session what quotas would in a later cycle, as if nothing followed; gives the tasks.
+
+    ``thought`` is the state of the scenario of that cycle; minimum runtimes hold as they do now. What is noted of
+    deadlines is not kept.
+    """
+    if "quota" not in enabled_for(context.session.settings, "") or not _armed(context):
+        return []
+    queues, plan = context.session.queues.queues, Plan(context.session.now)
+    noted = list(queues)
+    state = replace(thought, plugins=context.evicting().plugins, plan=plan, evicted=set(), before={}, reasons={})
+    QuotaRound(state, _solver(context), lambda _: []).run()
+    queues[:] = noted
+    steps = (s for s in plan.steps if s.action in EVICTING)
+    return [context.session.workloads[s.workload].tasks[s.task_index] for s in steps]
+
+
+def _armed(context: Context) -> bool:
+    """Whether a deadline is noted for some queue."""
+    return any(q.status is not None and q.status.quota_preemption for q in context.session.queues.queues)
+
+
+def _solver(context: Context) -> Solve | None:
+    exact = context.session.settings.rescheduler.exact
+    return partial(_solve, context, exact) if exact.enabled else None
 
 
 def _follow(context: Context, tasks: Sequence[TaskState]) -> list[FollowUpCut]:

@@ -41,11 +41,11 @@ plan that has many are judged once it is finished, and given up one by one.
 """
 
 
-def reprieve(context: Context, settled: Collection[str]) -> None:
-    """Let victims stay that a plan does not need; not those that were told of it before and have ``settled``."""
+def reprieve(context: Context) -> None:
+    """Let victims stay that a plan does not need; not those under notice, which were judged when the cycle began."""
     state = context.evictions
     if state is not None and state.plan is context.plan:
-        Reprieve(context, state, settled).run()
+        Reprieve(context, state).run()
 
 
 class Reprieve:
@@ -56,14 +56,13 @@ class Reprieve:
     true.
     """
 
-    def __init__(self, context: Context, state: EvictionState, settled: Collection[str]) -> None:
+    def __init__(self, context: Context, state: EvictionState) -> None:
         self.context = context
         self.state = state
         self.session = context.session
         self.placer = context.placer
         self.moved = {(s.workload, s.task_index) for s in context.plan.steps if s.to is not None}
-        self.victims = _victims(state, settled)
-        self.settled = settled
+        self.victims = _victims(context, state)
         self.tries = MOST_TRIED
         self.judgements = SearchBudget(MOST_JUDGED)
         self.served = Counter[WorkloadState]()
@@ -158,7 +157,7 @@ class Reprieve:
         if aftermath is None or not (grows or aftermath.asked.growing()):
             return True
         nodes = {t.node for t in staying} | {t.nominated for t in promised}
-        sets = sets_of(self.context, self.settled, frozenset(staying))
+        sets = sets_of(self.context, frozenset(staying))
         near = [c for c, (_, gone) in sets.items() if any(t.leaving in nodes for t in gone)]
         refused = (judged(self.context, sets, c, to_the_end) for c in near if self.judgements.spend())
         return all(refusal is None for refusal in refused)
@@ -240,7 +239,7 @@ def promise_alone(context: Context, placed: Sequence[TaskState], kept: Sequence[
     promise(session, kept)
 
 
-def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskState, ...]]:
+def _victims(context: Context, state: EvictionState) -> list[tuple[TaskState, ...]]:
     """Give what a plan evicts, by contender, by workload and by surplus task, each time the dearest first.
 
     What moves for a contender stays only if all do that give way to it: what would follow was judged with the move.
@@ -248,11 +247,11 @@ def _victims(state: EvictionState, settled: Collection[str]) -> list[tuple[TaskS
     workloads, costs = state.session.workloads, Counter[tuple[int, object]]()
     sets: dict[tuple[int, object], list[TaskState]] = {}
     for step in state.plan.steps:
-        if step.action not in EVICTING or step.cause not in FOR_A_CONTENDER or step.workload in settled:
+        if step.action not in EVICTING or step.cause not in FOR_A_CONTENDER:
             continue
         workload = workloads[step.workload]
         task = workload.tasks[step.task_index]
-        if task.leaving < 0 or task.stuck or task in state.lapsed:
+        if task.leaving < 0 or task.stuck or task in context.told:
             continue
         units: list[tuple[int, object]] = [(0, (step.beneficiary, step.cause))]
         units += [(1, workload)] if step.to is None else []

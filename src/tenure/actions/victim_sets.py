@@ -16,10 +16,10 @@ Sets = dict[WorkloadState, tuple[Cause, list[TaskState]]]
 """By contender, the last cause that evicts for it, and all that goes for it."""
 
 
-def sets_of(context: Context, settled: Collection[str], staying: Collection[TaskState] = ()) -> Sets:
+def sets_of(context: Context, staying: Collection[TaskState] = ()) -> Sets:
     """Give what is evicted for contenders that were promised something by this plan alone, but for those ``staying``.
 
-    Not the sets of which something had been told of it before and has ``settled``.
+    Not the sets of which something was under notice before: it was judged when the cycle began.
     """
     found, workloads = Sets(), context.session.workloads
     for step in context.plan.steps:
@@ -35,7 +35,7 @@ def sets_of(context: Context, settled: Collection[str], staying: Collection[Task
     return {
         contender: (cause, tasks)
         for contender, (cause, tasks) in found.items()
-        if contender not in paid and not any(t.workload.key in settled or t.leaving < 0 or t.stuck for t in tasks)
+        if contender not in paid and not any(t in context.told or t.leaving < 0 or t.stuck for t in tasks)
     }
 
 

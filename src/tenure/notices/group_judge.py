@@ -44,12 +44,15 @@ class GroupJudge:
     def paying(self, groups: list[NoticeGroup]) -> dict[NoticeGroup, list[TaskState]]:
         """Give the tasks of each group that still have to go; nothing is changed of the session.
 
-        What others were promised holds: so each group is judged beside them, and those together that do not pay so.
-        What goes on for another than it was told for becomes a group of its own, which joins ``groups``.
+        They may pay as they were planned, one after the other. Else what others were promised holds: each group is
+        judged beside them, and those together that do not pay so. What goes on for another than it was told for becomes
+        a group of its own, which joins ``groups``.
         """
         others = [g for g in groups if g.cause != "reschedule"]
         with self.state.plugins.budgets.ledger.tentatively():
             found = {g: self._moving(g) for g in groups if g.cause == "reschedule"}
+            if all(set(tasks) == set(g.notices) for g, tasks in self._together(others).items()):
+                return found | {g: g.tasks for g in others}
             found |= {g: g.tasks for g in others if self._pays_alone(g)}
             for group in [g for g in others if g not in found and self._hold_promises(g)]:
                 groups += (handed := self._handed_over(group))
@@ -120,11 +123,11 @@ class GroupJudge:
         return isinstance(verdict, Refusal) and verdict.shield == NO_ROOM
 
     def _gone_since(self, groups: list[NoticeGroup]) -> list[WorkloadState]:
-        """Give those who wait that were evicted since notice was given: what was promised then is kept from them."""
+        """Give those who wait that were evicted with the notice or since: what was promised is kept from them."""
         session, contenders = self.session, {g.contender for g in groups}
         since = min((n.at for g in groups for n in g.notices.values() if n.at is not None), default=session.now)
         waiting = session.waiting.all()
-        return [w for w in waiting if (w.last_evicted_at or 0) > since and w not in contenders]
+        return [w for w in waiting if (w.last_evicted_at or 0) >= since and w not in contenders]
 
     def _moving(self, group: NoticeGroup) -> list[TaskState]:
         """Give all tasks of a group that is moved, if its beneficiary still needs that, or their nodes are emptied.

@@ -114,7 +114,6 @@ class _Settling:
             if task not in stays:
                 del group.notices[task]
                 state.lapsed[task] = notice
-                state.plan.steps.append(self._withdrawn(task, group))
         for workload in dict.fromkeys(t.workload for t in notices):
             if workload.occupied() and self.session.settings.backfill == "easy":
                 state.endings.add(workload)
@@ -134,12 +133,6 @@ class _Settling:
             announce(self.session, task, notices[task])
         write_placed(self.state, judge.contended.placed)
         return stays
-
-    def _withdrawn(self, task: TaskState, group: NoticeGroup) -> PlanStep:
-        node, whose = task.node, f" for {group.beneficiary}" if group.beneficiary is not None else ""
-        text = f"{task.workload.key} runs on: its eviction by {group.cause}{whose} no longer pays"
-        return PlanStep("withdraw", task.workload.key, task.name, self.session.nodes.names[node], task.index, node,
-                    task.devices, self.state.cycle, group.cause, group.beneficiary, reason=text)  # fmt: skip
 
     # -- going on -----------------------------------------------------------------------------------------------------
 
@@ -213,16 +206,8 @@ class _Settling:
 
 
 def close(session: Session, state: EvictionState | None) -> None:
-    """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing.
-
-    A notice that was withdrawn and given again as it was is no step of the plan.
-    """
+    """At the end of a cycle: what was only told that it has to go keeps its times, and contends for nothing."""
     workloads = sorted({t.workload for t in session.noticed}, key=lambda w: w.key)
-    lapsed = state.lapsed.items() if state is not None else ()
-    known = {("notice", t.workload.key, t.index) for t, notice in lapsed if t.notice == notice}
-    if state is not None and known:
-        steps = state.plan.steps
-        steps[:] = [s for s in steps if (s.action, s.workload, s.task_index) not in known]
     gone = {s.workload for s in state.plan.steps if s.action == "evict"} if state is not None else set()
     for workload in workloads:
         before = state.before.get(workload) if state is not None else None

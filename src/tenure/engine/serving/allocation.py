@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tenure.engine.serving.backfill import Backfill, ExpectedReleases
+from tenure.engine.serving.nominations import is_crowded
 from tenure.engine.serving.order import QueueOrder, QueueShares, Skip
 from tenure.engine.serving.placement import Placer, enough, has_choice
 from tenure.engine.serving.scenario_backfill import ScenarioBackfill
@@ -301,3 +302,11 @@ def promise(session: Session, tasks: Sequence[TaskState]) -> None:
         session.nominate(task, node, devices)
     for workload in dict.fromkeys(task.workload for task in bound):
         session.refresh(workload)
+
+
+def promise_crowded(session: Session, tasks: Sequence[TaskState]) -> None:
+    """Nominate where they were bound the tasks that a queue's maximum keeps out until others have gone."""
+    crowded = (
+        {t.workload for t in tasks if t.node >= 0 and is_crowded(session, t)} if session.queues.under_notice else ()
+    )
+    promise(session, [t for t in tasks if t.workload in crowded])

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Protocol
 
-from tenure.engine.serving.allocation import AllocationPass
+from tenure.engine.serving.allocation import AllocationPass, promise_crowded
 from tenure.engine.serving.backfill import Backfill, ExpectedReleases
 from tenure.engine.serving.nominations import BeatableNominations, serve_nominations
 from tenure.engine.serving.order import QueueOrder, QueueShares, skip_none
@@ -241,6 +241,7 @@ class EstimatePass(AllocationPass):
         self._open[step.shape] = min(end, self._open.get(step.shape, inf))
 
     def _placed(self, workload: WorkloadState, step: Demand) -> None:
+        promise_crowded(self.session, step.tasks)
         self.future.note_placed(workload, step.tasks)
         if workload.entry is not None:
             self._note_open(workload)

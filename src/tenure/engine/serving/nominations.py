@@ -118,7 +118,7 @@ def serve_nominations(
 
 def bind_group(session: Session, placer: Placer, tasks: Sequence[TaskState]) -> bool:
     """Bind nominated tasks that are bound together, if there is room for all of them now; else they stay nominated."""
-    if session.queues.under_notice and any(_crowded(session, task) for task in tasks):
+    if session.queues.under_notice and any(is_crowded(session, task) for task in tasks):
         return False
     with session.scenario() as together:
         for task in tasks:
@@ -132,9 +132,10 @@ def bind_group(session: Session, placer: Placer, tasks: Sequence[TaskState]) -> 
     return True
 
 
-def _crowded(session: Session, task: TaskState) -> bool:
-    """Whether its queue has room for it only once others have gone that were told to."""
-    return session.queues.crowded(task.workload.leaf, task.cls.amount_at(task.nominated, session.nodes), counted=True)
+def is_crowded(session: Session, task: TaskState) -> bool:
+    """Whether its queue has room for it, where it is placed, only once others have gone that were told to."""
+    amount = task.cls.amount_at(max(task.node, task.nominated), session.nodes)
+    return session.queues.crowded(task.workload.leaf, amount)
 
 
 def _room_now(placer: Placer, task: TaskState, node: int, devices: tuple[int, ...]) -> tuple[int, ...] | None:

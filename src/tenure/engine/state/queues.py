@@ -195,21 +195,16 @@ class QueueTree:
         """Whether neither a maximum nor, for what is not preemptible, a guarantee forbids ``amount`` more."""
         if self.limited[leaf] and self.over_max(leaf, amount) is not None:
             return False
-        if self.under_notice and self.crowded(leaf, amount):
-            return False
         return not fixed or self.beyond_guaranteed(leaf, amount) is None
 
-    def crowded(self, leaf: int, amount: Amount, *, counted: bool = False) -> bool:
-        """Whether ``amount`` would break a maximum for as long as those run on that were told that they have to go.
-
-        ``counted``: it is allocated already, and about to be bound.
-        """
+    def crowded(self, leaf: int, amount: Amount) -> bool:
+        """Whether ``amount``, which is allocated, breaks a maximum while those run on that were told to go."""
         for queue in self.path[leaf] if self.limited[leaf] else ():
             told = self.under_notice.get(queue)
             if told is None:
                 continue
             rows = zip(self.allocated[queue], told, amount, self.maximum[queue], strict=True)
-            if any(more and have + stays + (0 if counted else more) > most for have, stays, more, most in rows):
+            if any(more and have + stays > most for have, stays, more, most in rows):
                 return True
         return False
 

@@ -21,7 +21,7 @@ from itertools import islice
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.serving.allocation import serve
-from tenure.engine.state.evictions import evict
+from tenure.engine.state.evictions import evict_all
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.fairness.current import CurrentShares
@@ -39,7 +39,7 @@ from tenure.victims.aftermath.asked import (
     will_grow,
 )
 from tenure.victims.aftermath.follow_ups import FollowUpSearch
-from tenure.victims.aftermath.next_cycles import CyclesAhead, NextCycles
+from tenure.victims.aftermath.next_cycles import CyclesAhead, Enforce, NextCycles
 from tenure.victims.dry_run.outcome import AcceptedSet, Enough, FollowUp
 from tenure.victims.passes.preemption_pass import MakeRules
 from tenure.victims.recording.state import EvictionState
@@ -186,8 +186,7 @@ class Aftermath:
         session, causes, shares = self.session, self.asked.enabled(cause), self.state.memory.shares()
         victims = list(dict.fromkeys(t.workload for t in tasks))
         with self.ahead.look():
-            for task in tasks:
-                evict(session, task)
+            evict_all(session, tasks)
             for victim in victims:
                 session.refresh(victim)
             waiting = [v for v in victims if v.step is not None and v.entry is not None]
@@ -200,12 +199,12 @@ class Aftermath:
             self.ahead.endings = self.ahead.endings.after(settle(self.state, tasks, placed))
             return self.follow_ups.of(self.asked.may_be_helped(victims, causes, shares))[0]
 
-    def of_plan(self, given_up: Iterable[WorkloadState] = ()) -> NextCycles:
+    def of_plan(self, given_up: Iterable[WorkloadState], enforce: Enforce) -> NextCycles:
         """Give what follows from a finished plan, whose evictions are made on the session, and who would lose by it.
 
-        Looked at are its victims, who grows, and contenders whose sets were ``given_up``.
+        Looked at are its victims, who grows, and contenders whose sets were ``given_up``; quotas ``enforce`` theirs.
         """
-        return CyclesAhead(self.searches, self.asked).play(given_up)
+        return CyclesAhead(self.searches, self.asked, enforce).play(given_up)
 
 
 def _holds(found: SearchResult, workload: WorkloadState) -> bool:

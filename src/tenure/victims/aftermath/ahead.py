@@ -15,9 +15,11 @@ from tenure.engine.plan import Plan
 from tenure.engine.serving.allocation import serve
 from tenure.engine.serving.nominations import bind_group, bound_together
 from tenure.engine.state.evictions import depart
-from tenure.engine.state.notices import notice_of
+from tenure.engine.state.notices import count_told, notice_of, stand
+from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
+from tenure.shields.delay import moved_for_from
 from tenure.shields.plugins import puts_off
 from tenure.victims.aftermath.asked import Asked
 from tenure.victims.candidates.gatherer import LeafMemo, leaf_memo
@@ -25,6 +27,7 @@ from tenure.victims.dry_run.outcome import AcceptedSet, Consequences
 from tenure.victims.passes.consolidation import cheaper, price_of
 from tenure.victims.passes.contender_search import ContenderSearch
 from tenure.victims.passes.preemption_pass import MakeRules
+from tenure.victims.recording.record import place_step
 from tenure.victims.recording.state import EvictionState, VictimMemory
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
@@ -49,6 +52,7 @@ class Ahead:
         self.endings = state.endings
         self.moved: frozenset[str] = frozenset()
         self.bound: frozenset[TaskState] = frozenset()
+        self.served: Sequence[TaskState] = ()
         self.decided = AcceptedSet([], [])
         self.helped: frozenset[str] = frozenset()
         self.number = 0
@@ -63,13 +67,14 @@ class Ahead:
     @contextmanager
     def undone(self) -> Iterator[None]:
         """Undo after the block what is done in it."""
-        budgets, endings, bound = self.plugins.budgets, self.endings, self.bound
+        budgets, endings, bound, served = self.plugins.budgets, self.endings, self.bound, self.served
         risen = budgets.risen
         with self.session.scenario(), budgets.ledger.tentatively():
             try:
                 yield
             finally:
                 self.moved, self.endings, self.bound, budgets.risen = frozenset(), endings, bound, risen
+                self.served = served
                 self.number += 1
 
     def come_true(self, evicted: Sequence[TaskState], placed: Sequence[TaskState], *, served: bool = False) -> None:
@@ -81,8 +86,8 @@ class Ahead:
         self.endings = self.endings.after(settle(self.state, evicted, placed, later), later=1)
         self.number += 1
         grown = any(t.workload.entry is not None for t in placed)
-        if grown or ((evicted or placed) and not served):
-            self.endings = self.endings.after(t.workload for t in self.serve_rest())
+        self.served = self.serve_rest() if grown or ((evicted or placed) and not served) else []
+        self.endings = self.endings.after(t.workload for t in self.served)
 
     def serve_rest(self, victims: Sequence[WorkloadState] = ()) -> list[TaskState]:
         """Serve in order those who wait, as far as there is room; gives the tasks that were placed."""
@@ -131,13 +136,19 @@ class Ahead:
         self.number += bool(bound)
         return bool(bound)
 
-    def next_cycle(self) -> bool:
-        """Let what was decided come true and give away what is left over; False if the next cycle is as this one."""
+    def next_cycle(self, told: Collection[TaskState] = ()) -> bool:
+        """Let what was decided come true, but for what is only ``told`` to go, and give away what is left over.
+
+        False if the next cycle is as this one.
+        """
         bound, (evicted, placed) = self.bound, self._end_round()
         self.bound = frozenset(t for t in placed if t.nominated >= 0)
-        self.come_true(evicted, placed)
+        for task in told:
+            stand(self.session, task)
+            self.session.refresh(task.workload)
+        self.come_true([t for t in evicted if t not in told], placed)
         self.moved = frozenset()
-        return bool(bound or placed)
+        return bool(bound or placed or evicted)
 
     def _end_round(self) -> tuple[Sequence[TaskState], Sequence[TaskState]]:
         """Give what was decided to leave and to be placed, and begin anew; others are served at once beside it."""
@@ -183,11 +194,22 @@ class SearchesAhead:
             standing = self._by(asked.cause, judged=judged, waits=True)
             if cheaper(standing, asked.workload, price, SearchBudget(STEPS)) is not None:
                 return SearchResult()
-        return found
+        return SearchResult() if asked.cause == "reschedule" and self._on_its_node(found) else found
+
+    def _on_its_node(self, found: SearchResult) -> bool:
+        """Whether something moves to other devices of its node, to which the rescheduler moves nothing."""
+        if (played := found.played) is None or played.undone is None:
+            return False
+        with self.state.session.scenario():
+            self.state.session.repeat(played.undone)
+            return any(t.nominated == t.leaving for t in played.evicted)
 
     def as_waits_stand(self, asked: Asked, best: SearchResult, *, judged: bool) -> SearchResult:
         """Give the set that a cause takes now, which may be another than the ``best`` were all waits over."""
-        waits = partial(puts_off, self.state.plugins, self.state.session, asked.rules.cause, asked.workload)
+        session, workload = self.state.session, asked.workload
+        waits = partial(puts_off, self.state.plugins, session, asked.cause, workload)
+        if asked.cause == "reschedule" and session.now < moved_for_from(session, workload):
+            return SearchResult()
         if not best.pieces or not waits(best.pieces):
             return best
         instead = self.searched(asked, judged=judged, waits=True)
@@ -205,12 +227,12 @@ class SearchesAhead:
 
     def _search(self, cause: Cause, judged: bool, waits: bool) -> ContenderSearch:
         plugins, judge = (self.state if waits else self.ahead).plugins, self._further if judged else None
-        return ContenderSearch(replace(self._thought(), plugins=plugins, aftermath=judge), cause)
+        return ContenderSearch(replace(self.thought(), plugins=plugins, aftermath=judge), cause)
 
     @cached_property
     def _further(self) -> Consequences | None:
         """The judge of what is searched for here."""
-        return None if self.judge is None else self.judge(self._thought())
+        return None if self.judge is None else self.judge(self.thought())
 
     @cached_property
     def _memory(self) -> VictimMemory:
@@ -225,11 +247,12 @@ class SearchesAhead:
         """What may be taken of each leaf, which all searches here share."""
         return leaf_memo(self.state.session, self._memory.holdings, self.state.pieces)
 
-    def _thought(self) -> EvictionState:
+    def thought(self) -> EvictionState:
         """Give what a pass needs to search in a scenario: nothing is known of this cycle there, and nothing written."""
-        ahead = self.ahead
+        ahead, session = self.ahead, self.state.session
+        steps = [place_step(session, t, self.state.cycle) for t in ahead.served if t.node >= 0]
         return replace(
-            self.state, plan=Plan(self.state.session.now), endings=ahead.endings, plugins=ahead.plugins,
+            self.state, plan=Plan(session.now, steps=steps), endings=ahead.endings, plugins=ahead.plugins,
             memory=self._memory, detailed=False, aftermath=None, moved=set(ahead.moved), paid=ahead.bound, memories={},
             helped=ahead.helped, budget=SearchBudget(STEPS), leaves=self._leaves,
         )  # fmt: skip
@@ -242,14 +265,8 @@ def settle(
 
     A core is bound as a whole, or waits.
     """
-    session, touched, promised = state.session, dict[WorkloadState, None](), dict[WorkloadState, set[TaskState]]()
-    for task in evicted:
-        if not task.stuck and (task.leaving >= 0 or task.phase is TERMINATING):
-            if task.leaving >= 0:
-                depart(session, task)
-            else:
-                session.withdraw(task)
-            touched[task.workload] = None
+    session, promised = state.session, dict[WorkloadState, set[TaskState]]()
+    touched = dict.fromkeys(_leave(session, evicted))
     for task in placed:
         if task.nominated >= 0 and task.leaving < 0:
             promised.setdefault(task.workload, set()).add(task)
@@ -263,3 +280,16 @@ def settle(
         session.refresh(workload)
     state.plugins.budgets.rise(session)
     return touched
+
+
+def _leave(session: Session, evicted: Iterable[TaskState]) -> list[WorkloadState]:
+    """Let what was evicted leave, and give whose it is; queues are relieved of what was under notice of it."""
+    gone = [t for t in evicted if not t.stuck and (t.leaving >= 0 or t.phase is TERMINATING)]
+    for task in gone:
+        if task.leaving >= 0:
+            depart(session, task)
+        else:
+            session.withdraw(task)
+    if session.queues.under_notice:
+        count_told(session)
+    return [t.workload for t in gone]

@@ -87,7 +87,8 @@ class AskedWorkloads:
     def _could(self, cause: Cause, workload: WorkloadState) -> bool:
         if cause == "preempt":
             return self._lowest.get(workload.leaf, workload.priority) < workload.priority
-        if cause == "reschedule" and self._fits(workload):
+        easy = self.session.settings.backfill == "easy"
+        if (cause == "reschedule" or (cause == "requeue" and easy)) and self._fits(workload):
             return False  # it leaves what fits without a move, which a reservation may keep out, to wait for its turn
         if cause in ("consolidate", "reschedule"):
             return may_be_moved_for(self.session, workload)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from tenure.engine.refusal import Refusal
 from tenure.engine.state.notices import in_turn, notice_of
-from tenure.engine.state.workloads import TERMINATING, WorkloadState
+from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.aftermath.ahead import SearchesAhead
 from tenure.victims.aftermath.asked import (
@@ -26,10 +26,15 @@ from tenure.victims.aftermath.follow_ups import MOST_HELPED, alike, follow_up
 from tenure.victims.bounds.room_demand import room_of_all
 from tenure.victims.dry_run.outcome import FollowUp
 from tenure.victims.passes.preemption_pass import MakeRules
+from tenure.victims.recording.state import EvictionState
 from tenure.victims.rules.pieces import Piece
 from tenure.victims.search.trials import SearchBudget, SearchResult
 
 MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
+
+
+Enforce = Callable[[EvictionState], list[TaskState]]
+"""Evicts what quotas would in the cycle that is looked at; gives the tasks."""
 
 
 class NextCycles(NamedTuple):
@@ -42,20 +47,21 @@ class NextCycles(NamedTuple):
 class CyclesAhead:
     """The cycles after a plan whose evictions are made on the session: what they do, and for which workloads."""
 
-    def __init__(self, searches: SearchesAhead, asked: AskedWorkloads) -> None:
+    def __init__(self, searches: SearchesAhead, asked: AskedWorkloads, enforce: Enforce) -> None:
         self.state = searches.state
         self.session = self.state.session
         self.searches = searches
         self.ahead = searches.ahead
         self.asked = asked
+        self.enforce = enforce
         self._causes: Collection[Cause] = searches.causes.keys()
 
     def play(self, given_up: Iterable[WorkloadState]) -> NextCycles:
         """Play them for all that wait, as each cycle does.
 
-        Where many wait, or with notices, only for the plan's victims, for those of earlier plans that still wait, for
-        which it may have made a difference, for what grows, for contenders whose sets were ``given_up``, and for some
-        that others may move for.
+        Where many wait, only for the plan's victims, for those of earlier plans that still wait, for which it may have
+        made a difference, for what grows, for contenders whose sets were ``given_up``, and for some that others may
+        move for.
         """
         victims, growing = self._victims(), self.asked.growing()
         ask_later = any(will_grow(w) or any(t.phase is TERMINATING for t in w.tasks) for w in victims)
@@ -78,15 +84,23 @@ class CyclesAhead:
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
-                for asked, best in self._round(self._turns(victims, asked_for), in_brief):
+                at_risk = self._at_risk(promised)
+                self.ahead.decided.evicted.extend(self.enforce(self.searches.thought()))
+                for asked, best in self._round(self._turns(asked_for), in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
                     for piece in best.pieces or ():
-                        if self.asked.is_at_risk(piece.workload, [t for t in piece.tasks if t in promised]):
+                        if not at_risk.isdisjoint(piece.tasks):
                             found.refusals[piece.workload] = taken_again(piece.workload, asked)
-                told = any(notice_of(session, t.workload) for t in self.ahead.decided.evicted)
-                goes_on = not (turns and told) and self.ahead.next_cycle()  # what is told of it goes after the others
+                told = [t for t in self.ahead.decided.evicted if notice_of(session, t.workload)]
+                turns += [told] if told else []  # it goes after the others
+                goes_on = self.ahead.next_cycle(told)
         return found
+
+    def _at_risk(self, promised: Collection[TaskState]) -> set[TaskState]:
+        """Give what was promised that another might take: its leaf is not within guaranteed as the cycle begins."""
+        held = {t.workload: [own for own in t.workload.tasks if own in promised] for t in promised}
+        return {t for workload, tasks in held.items() if self.asked.is_at_risk(workload, tasks) for t in tasks}
 
     def _victims(self) -> list[WorkloadState]:
         """Give the workloads that the plan evicts, and some that earlier ones have evicted and that still wait."""
@@ -96,28 +110,16 @@ class CyclesAhead:
         before = (w for w in waiting.all() if w.last_evicted_at is not None and w.key not in evicting)
         return [*victims, *islice(before, MOST_LOOKED_AT)]
 
-    def _turns(
-        self, victims: Collection[WorkloadState], asked_for: dict[WorkloadState, Collection[Cause]]
-    ) -> dict[WorkloadState, Collection[Cause]]:
-        """Give the workloads that have a turn in a cycle, and by which causes: all that wait, or some.
-
-        That is so where they are many, and during notices, when others contend for less.
-        """
-        if not self.session.noticed and len(everyone := self.session.waiting.all()) <= MOST_LOOKED_AT:
+    def _turns(self, asked_for: dict[WorkloadState, Collection[Cause]]) -> dict[WorkloadState, Collection[Cause]]:
+        """Give the workloads that have a turn in a cycle, and by which causes: all that wait, or, of many, some."""
+        if len(everyone := self.session.waiting.all()) <= MOST_LOOKED_AT:
             return dict.fromkeys(everyone, self._causes)
-        return self._moved_for() | self._entitled(victims) | asked_for
+        return self._moved_for() | asked_for
 
     def _moved_for(self) -> dict[WorkloadState, Collection[Cause]]:
         """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
         fits = partial(may_be_moved_for, self.session, room=room_of_all(self.session))
         return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED), MOVES)
-
-    def _entitled(self, victims: Collection[WorkloadState]) -> dict[WorkloadState, Collection[Cause]]:
-        """Give the first that wait ahead of all victims of their leaf, which holds less by then and may reclaim."""
-        known, leaves = set(victims), dict.fromkeys(w.leaf for w in victims)
-        entries = (self.session.waiting.entries[leaf] for leaf in leaves)
-        ahead = (takewhile(lambda w: w not in known, (e[-1] for e in each if e[-1].entry is e)) for each in entries)
-        return dict.fromkeys(islice(chain.from_iterable(ahead), MOST_ASKED), (*MOVES, "reclaim"))
 
     def _round(
         self, waiting: Mapping[WorkloadState, Collection[Cause]], in_brief: Collection[WorkloadState]
@@ -128,11 +130,12 @@ class CyclesAhead:
         """
         fairness = self.state.fairness
         for cause, make in self.asked.enabled("").items():
-            gone = {t.workload for t in self.ahead.decided.evicted}  # they contend in the next cycle
             in_vain, shares = set[object](), fairness.now()  # shares as they are until something is decided
-            turns = [w for w in self.state.in_order(shares) if w not in gone and cause in waiting.get(w, ())]
+            turns = [w for w in self.state.in_order(shares) if cause in waiting.get(w, ())]
             turns = self._by_candidate(turns, make) if cause == "requeue" and len(turns) > 1 else turns
             for workload in turns:
+                if any(t.workload is workload for t in self.ahead.decided.evicted):
+                    continue  # it contends in the next cycle
                 for one in self.asked.may_be_helped([workload], {cause: make}, shares):
                     if alike(self.session, workload) in in_vain or not self.budget.spend():
                         continue

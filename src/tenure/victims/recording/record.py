@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from tenure.engine.plan import PlanStep
-from tenure.engine.serving.allocation import promise
+from tenure.engine.serving.allocation import promise_crowded
 from tenure.engine.state.cost import MICRO, cost, lost_time
 from tenure.engine.state.notices import announce, count_told, expire, notice_of, over
 from tenure.engine.state.session import Session
@@ -65,17 +65,11 @@ def write_placed(state: EvictionState, placed: Sequence[TaskState]) -> None:
     session = state.session
     if session.noticed:
         count_told(session)
-        crowded = {t.workload for t in placed if t.node >= 0 and _crowded(session, t)}
-        promise(session, [t for t in placed if t.workload in crowded])
+        promise_crowded(session, placed)
     for task in placed:
         state.plan.steps.append(place_step(session, task, state.cycle))
     for workload in dict.fromkeys(t.workload for t in placed):
         _note_start(state, workload)
-
-
-def _crowded(session: Session, task: TaskState) -> bool:
-    amount = task.cls.amount_at(task.node, session.nodes)
-    return session.queues.crowded(task.workload.leaf, amount, counted=True)
 
 
 def _announce(
@@ -101,10 +95,6 @@ def _announce(
                 continue
             told.update(batch)
             state.wake_at(deadline)
-    if state.lapsed:  # a notice that the same plan gives again stands all along
-        again = {(t.workload.key, t.index) for own in by_workload.values() for t in own}
-        steps = state.plan.steps
-        steps[:] = [s for s in steps if s.action != "withdraw" or (s.workload, s.task_index) not in again]
     return told
 
 

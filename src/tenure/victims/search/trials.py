@@ -93,7 +93,8 @@ class SetTrials:
         key = frozenset(pieces)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            pieces = sorted_pieces(pieces)  # the rules are asked piece by piece: always in one order
+            if self.rules.in_turn is None:  # the rules are asked piece by piece: always in one order
+                pieces = sorted_pieces(pieces)
             self.found.tried += 1
             verdict = self.in_vain(pieces)
             if verdict is None:
