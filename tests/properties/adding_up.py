@@ -238,7 +238,8 @@ def lowered(rng, state):
 
 def played(state, cycles):
     """Play cycles a second apart until nothing happens any more; gives all steps, and what was said to follow."""
-    embedded, steps, follows, seen_before, within = EmbeddedCluster(state), [], [], [], {}
+    embedded, steps, follows, seen_before, within, lost = EmbeddedCluster(state), [], [], [], {}, []
+    beaten = cycles
     for number in range(cycles):
         if number:
             embedded.advance(state.now + number * 1_000_000)
@@ -246,7 +247,11 @@ def played(state, cycles):
         scheduler = Scheduler(session_of(seen))
         scheduler.cycles, scheduler.context.detailed = number, False
         plan = scheduler.cycle(seen.now)
+        beaten = min(beaten, number) if _is_beaten(seen, plan) else beaten
         embedded.carry_out(plan)
+        known = {(t.workload.key, t.name) for t in scheduler.session.noticed}
+        told = {(w.key, t.name) for w in embedded.observe().workloads for t in w.tasks if t.notice}
+        lost += [f"cycle {number}: {task} is under notice, and the plan says nothing of it" for _, task in told - known]
         if any(s.action in ("evict", "notice") for s in plan.steps):
             seen_before.append((seen, plan))
         within[number] = _within_guaranteed(embedded.observe())
@@ -255,20 +260,34 @@ def played(state, cycles):
         announced = any(t.notice for w in embedded.observe().workloads for t in w.tasks)
         if not (plan.steps or plan.expired or announced):
             break
-    return Played(steps, follows, seen_before, within)
+    return Played(steps, follows, seen_before, within, lost, beaten)
+
+
+def _is_beaten(seen, plan):
+    """Whether a plan gives another workload the node that was nominated to a task, which gets another one, or none.
+
+    The nomination was beaten by rank, which the specification allows.
+    """
+    to = {(w.key, i): t.nominated.node for w in seen.workloads for i, t in enumerate(w.tasks) if t.nominated}
+    placed = {(s.workload, s.task_index): s.node for s in plan.steps if s.action in ("bind", "nominate")}
+    lost = [(place[0], to[place]) for place in plan.expired if place in to and placed.get(place) != to[place]]
+    return any(node == other and key != whose for key, node in lost for (whose, _), other in placed.items())
 
 
 class Played(NamedTuple):
     """All steps of some cycles, and by cycle what was said to follow.
 
     ``evicting``: each cluster on which something was evicted, with the plan. ``within``: by cycle, the workloads
-    whose queues were within guaranteed after it.
+    whose queues were within guaranteed after it. ``lost``: what is under notice and was let run on, as sentences.
+    ``beaten``: the first cycle in which another took, by rank, what was nominated to a workload.
     """
 
     steps: list
     follow_ups: list
     evicting: list
     within: dict
+    lost: list
+    beaten: int
 
 
 def _within_guaranteed(state):
@@ -308,7 +327,7 @@ def forbidden(played):
     An eviction that was announced was decided then, unless that was withdrawn, or another notice took its place: from
     there on its queue holds what is nominated as well, and a follow-up that is said later comes too late for it.
     """
-    breaches = []
+    breaches = list(played.lost)
     said = _first_said(played.follow_ups)
     nominated_to = set()
     noticed = {}
@@ -337,7 +356,8 @@ def forbidden(played):
                 breaches.append(f"cycle {cycle}: {task}, for which somebody was evicted, is evicted by {step.cause} "
                                 f"for {step.beneficiary}")  # fmt: skip
             if (
-                step.beneficiary in victims
+                cycle < played.beaten  # until then what is nominated binds, and what follows from it was foreseen
+                and step.beneficiary in victims
                 and said.get(moves or (step.beneficiary, workload, task), decided) >= decided
             ):
                 breaches.append(f"cycle {cycle}: {task} is evicted by {step.cause} for {step.beneficiary}, "

@@ -138,6 +138,21 @@ BROKEN_ONCE = {
     872916: "a notice whose contender needed it no more went on for a victim, which was promised what was left over",
     879136: "what others had gone for was moved at once, by the rescheduler's program for what had waited long",
     942394: "the rescheduler's program moved for a victim at once, which no search among the first of many comes to",
+    955666: "requeue was believed to evict for one that fits as it is, and waits for its turn beside a reservation",
+    952539: "what had left at the end of its notice counted in its queue, and kept what was promised from binding",
+    950765: "a quota that a guarantee held back is enforced once that is met otherwise, and that was not looked at",
+    983079: "of two candidates of which a guarantee lets one go the other was believed to go for a victim",
+    976735: "a victim of the plan that gave a notice to move took the move from its contender, by age alone",
+    993976: "what is announced in a later cycle was believed to leave at once, and its room was promised before",
+    993942: "a notice was judged beside what was promised by a set that came after it in its plan, and withdrawn",
+    1003734: "what was under notice was let run on by a plan that did not say so, and quotas had counted on its going",
+    1014837: "what was placed as a later cycle begins was believed to stay, and may be undone in that cycle",
+    1020948: "the rescheduler was believed to move at once for what was evicted, which it leaves alone for a while",
+    1032366: "what a maximum keeps out until notices have ended gave its room to others, and evicted to make it good",
+    1057486: "a contender lost its core to another one, and evicted for itself in the same pass",
+    1045671: "the rescheduler's program moved a core of which one task landed where it stood",
+    1072788: "what was promised under notice was beaten by rank before it was bound, so that this reading says no more",
+    905756: "the same",
 }
 """Clusters on which a plan broke it, and what was wrong."""
 
@@ -168,6 +183,10 @@ BROKEN_WITH_NOTICES = {
     726377: "a set could not be given up as its victim holds what another was promised, and was kept",
     726909: "one that waits was asked about by preempt, where only moves for it are looked at, and victims got nothing",
     401560: "a notice went on for a victim once its time was over, as its contender needed it no more",
+    404074: "a notice was judged beside what was promised by a set that came after it in its plan, and withdrawn",
+    851917: "the same: notices of one plan were given and withdrawn in turns",
+    405174: "what a maximum keeps out until notices have ended was not promised its room, and something moved for it",
+    409320: "what was under notice was let run on by a plan that did not say so",
 }
 """The same where all evictions are announced."""
 
