@@ -7,7 +7,7 @@ whole minutes and begin half a minute off, and twenty cycles take twenty seconds
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -384,7 +384,9 @@ def _first_said(follow_ups):
 
 
 def _in_one_plan(cycle, steps, evicted):
-    """Say what is bound and evicted, or evicted and placed where it stood, in one plan."""
+    """Say what is bound and evicted, evicted and placed where it stood, or placed twice, in one plan."""
+    placed = Counter((s.workload, s.task) for s in steps if s.action in ("bind", "nominate"))
+    yield from (f"cycle {cycle}: {task} is placed twice" for (_, task), times in placed.items() if times > 1)
     for step in steps:
         if step.action in ("bind", "nominate") and not step.devices:
             yield f"cycle {cycle}: {step.task} is given a place on {step.node} without a device"

@@ -6,10 +6,12 @@ from tenure.actions.context import Context
 from tenure.engine import expectation
 from tenure.engine.plan import PlanStep
 from tenure.engine.state.notices import count_told
-from tenure.engine.state.workloads import BOUND, RUNNING
+from tenure.engine.state.workloads import BOUND, RUNNING, TaskState
+from tenure.model.workload import Notice
 from tenure.nominators.contention import Contention
 from tenure.nominators.contract import NominationContext
 from tenure.requeue.memory import RequeueMemory
+from tenure.victims.recording.record import PLACING
 
 
 def begin(context: Context) -> dict[str, str]:
@@ -28,7 +30,7 @@ def finish(context: Context, requeued: dict[str, str]) -> None:
     """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
     session, outcome = context.session, context.plan.requeue
     if context.told:
-        _say_who_runs_on(context)
+        _put_in_order(context)
     if session.noticed or session.queues.under_notice:
         count_told(session)
     if session.noticed:
@@ -44,22 +46,28 @@ def finish(context: Context, requeued: dict[str, str]) -> None:
         outcome.beneficiaries[key] = whose
 
 
-def _say_who_runs_on(context: Context) -> None:
-    """Write into the plan which notices are withdrawn, whatever took them back; one that stands is no step of it."""
-    plan, names = context.plan, context.session.nodes.names
-    stands = {("notice", t.workload.key, t.index) for t, notice in context.told.items() if t.notice == notice}
-    steps = [s for s in plan.steps if (s.action, s.workload, s.task_index) not in stands]
-    plan.steps.clear()
-    for task, notice in sorted(context.told.items(), key=lambda told: (told[0].workload.key, told[0].index)):
-        if task.notice is None and task.leaving < 0 and task.phase in (BOUND, RUNNING):
-            key, whose = task.workload.key, "" if notice.beneficiary is None else f" for {notice.beneficiary}"
-            text = f"{key} runs on: its eviction by {notice.cause}{whose} no longer pays"
-            step = PlanStep(
-                "withdraw", key, task.name, names[task.node], task.index, task.node, task.devices, context.cycle,
-                notice.cause, notice.beneficiary, reason=text,
-            )  # fmt: skip
-            plan.steps.append(step)
-    plan.steps += steps
+def _put_in_order(context: Context) -> None:
+    """Begin the plan with the notices that are withdrawn, whatever took them back.
+
+    A notice that stands as it was is no step of it, nor is a nomination that was renewed, and bound or made anew since.
+    """
+    told, steps = context.told, context.plan.steps
+    runs_on = [(t, n) for t, n in told.items() if t.notice is None and t.leaving < 0 and t.phase in (BOUND, RUNNING)]
+    stands = {("notice", t.workload.key, t.index) for t, notice in told.items() if t.notice == notice}
+    last = {(s.workload, s.task_index): number for number, s in enumerate(steps) if s.action in PLACING}
+    left = [s for number, s in enumerate(steps) if (s.action, s.workload, s.task_index) not in stands
+            and (s.action not in PLACING or last[s.workload, s.task_index] == number)]  # fmt: skip
+    runs_on.sort(key=lambda pair: (pair[0].workload.key, pair[0].index))
+    steps[:] = [*(_withdrawal(context, task, notice) for task, notice in runs_on), *left]
+
+
+def _withdrawal(context: Context, task: TaskState, notice: Notice) -> PlanStep:
+    key, whose = task.workload.key, "" if notice.beneficiary is None else f" for {notice.beneficiary}"
+    text = f"{key} runs on: its eviction by {notice.cause}{whose} no longer pays"
+    return PlanStep(
+        "withdraw", key, task.name, context.session.nodes.names[task.node], task.index, task.node, task.devices,
+        context.cycle, notice.cause, notice.beneficiary, reason=text,
+    )  # fmt: skip
 
 
 def _nominated(context: Context) -> set[str]:
