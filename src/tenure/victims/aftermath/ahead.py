@@ -194,10 +194,10 @@ class SearchesAhead:
             standing = self._by(asked.cause, judged=judged, waits=True)
             if cheaper(standing, asked.workload, price, SearchBudget(STEPS)) is not None:
                 return SearchResult()
-        return SearchResult() if asked.cause == "reschedule" and self._on_its_node(found) else found
+        return found
 
-    def _on_its_node(self, found: SearchResult) -> bool:
-        """Whether something moves to other devices of its node, to which the rescheduler moves nothing."""
+    def on_its_node(self, found: SearchResult) -> bool:
+        """Whether something moves to other devices of its node: consolidate does so, and the rescheduler does not."""
         if (played := found.played) is None or played.undone is None:
             return False
         with self.state.session.scenario():

@@ -145,7 +145,7 @@ class CyclesAhead:
                         continue
                     judged = workload not in in_brief
                     best = self.searches.best_set(one, judged=judged)
-                    if not best.pieces:
+                    if not best.pieces or (cause == "reschedule" and self.searches.on_its_node(best)):
                         in_vain.add(alike(self.session, workload))
                         continue
                     yield one, best
