@@ -10,7 +10,7 @@ LARGE_CLASSES = 12
 LARGEST = 26
 """Methods of the largest of them."""
 
-DECIDING = 9395
+DECIDING = 9396
 """Lines of the rooms that choose who has to go."""
 
 

@@ -110,6 +110,11 @@ class QuotaRound:
         """What terminates, as things were before this round."""
         return TerminatingUsage(self.session)
 
+    @cached_property
+    def moved(self) -> set[tuple[str, str, str | None]]:
+        """What was moved, by workload and task, and to which node: it ran until then, and lands there."""
+        return {(e.workload, e.task, e.to_node) for e in self.session.evictions}
+
     def run(self) -> None:
         """Arm all queues by what they use before anything is taken, then fire top down."""
         armed: list[tuple[int, QuotaStatus, dict[str, int]]] = []
@@ -195,7 +200,7 @@ class QuotaRound:
         victims = dict.fromkeys(t.workload for t in tasks)
         for workload in victims if promises else ():
             if not workload.occupied():
-                _withdraw(self.state, workload)
+                self._withdraw(workload)
         with session.waiting.many():
             for workload in victims:
                 session.refresh(workload)
@@ -215,23 +220,23 @@ class QuotaRound:
 
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
-        if not self.session.nodes.waiting:
-            return
-        nominated_tasks = [
-            w
-            for w in self.session.workloads.values()
-            if w.leaf >= 0 and number in self.queues.path[w.leaf] and _promised(w)
-        ]
-        for workload in sorted(nominated_tasks, key=lambda w: (w.priority, -w.created_at, w.key)):
-            need, amount = self._need(number), held(self.session, _promised(workload))
+        session, waiting = self.session, {t.workload for t in self.session.nominated}
+        below = [w for w in waiting if w.leaf >= 0 and number in self.queues.path[w.leaf]]
+        for workload in sorted(below, key=lambda w: (w.priority, -w.created_at, w.key)):
+            need, amount = self._need(number), held(session, self._promised(workload))
             if any(amount[row] > 0 for row in need) and not self.queues.carried_below_guaranteed(workload.leaf, amount):
-                _withdraw(self.state, workload)
-                self.session.refresh(workload)
+                self._withdraw(workload)
+                session.refresh(workload)
 
+    def _promised(self, workload: WorkloadState) -> list[TaskState]:
+        """Give the tasks that hold a nomination and are not being moved there, nor were."""
+        names, waiting = self.session.nodes.names, (t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0)
+        return [t for t in waiting if (workload.key, t.name, names[t.nominated]) not in self.moved]
 
-def _promised(workload: WorkloadState) -> list[TaskState]:
-    """Give the tasks that hold a nomination and are not being moved there."""
-    return [t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0]
+    def _withdraw(self, workload: WorkloadState) -> None:
+        promised = self._promised(workload)
+        withdraw(self.session, promised)
+        self.state.plan.give_up([(workload.key, t.index) for t in promised])
 
 
 def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: QuotaStatus) -> str:
@@ -241,9 +246,3 @@ def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: Quo
         parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
     name, deadline = queues.queues[number].name, format_time(status.deadline)
     return f"queue {name} uses {' and '.join(parts)}; deadline {deadline}"
-
-
-def _withdraw(state: EvictionState, workload: WorkloadState) -> None:
-    promised = _promised(workload)
-    withdraw(state.session, promised)
-    state.plan.give_up([(workload.key, t.index) for t in promised])

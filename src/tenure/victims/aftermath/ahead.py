@@ -41,8 +41,9 @@ class Ahead:
     """The session as it will be, in a scenario: what is done to it within `look` or `undone` is gone after that.
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
-    and ``bound`` the tasks that it bound on a nomination: both stay in it. ``decided`` is what it evicts and places so
-    far, ``helped`` those for which it evicts. ``number`` grows when what was found out holds no longer.
+    and ``bound`` the tasks that it bound on a nomination: both stay in it, and what it ``served`` first need not.
+    ``decided`` is what it evicts and places so far, ``helped`` those for which it evicts. ``number`` grows when what
+    was found out holds no longer.
     """
 
     def __init__(self, state: EvictionState) -> None:
@@ -86,7 +87,7 @@ class Ahead:
         self.endings = self.endings.after(settle(self.state, evicted, placed, later), later=1)
         self.number += 1
         grown = any(t.workload.entry is not None for t in placed)
-        self.served = self.serve_rest() if grown or ((evicted or placed) and not served) else []
+        self.served = self.serve_rest() if grown or ((evicted or placed) and not served) else ()
         self.endings = self.endings.after(t.workload for t in self.served)
 
     def serve_rest(self, victims: Sequence[WorkloadState] = ()) -> list[TaskState]:

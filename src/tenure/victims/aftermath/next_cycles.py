@@ -92,8 +92,8 @@ class CyclesAhead:
                     for piece in best.pieces or ():
                         if not at_risk.isdisjoint(piece.tasks):
                             found.refusals[piece.workload] = taken_again(piece.workload, asked)
-                told = [t for t in self.ahead.decided.evicted if notice_of(session, t.workload)]
-                turns += [told] if told else []  # it goes after the others
+                told = dict.fromkeys(t for t in self.ahead.decided.evicted if notice_of(session, t.workload))
+                turns += [list(told)] if told else []  # it goes after the others
                 goes_on = self.ahead.next_cycle(told)
         return found
 
