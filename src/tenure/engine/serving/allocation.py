@@ -306,7 +306,6 @@ def promise(session: Session, tasks: Sequence[TaskState]) -> None:
 
 def promise_crowded(session: Session, tasks: Sequence[TaskState]) -> None:
     """Nominate where they were bound the tasks that a queue's maximum keeps out until others have gone."""
-    crowded = (
-        {t.workload for t in tasks if t.node >= 0 and is_crowded(session, t)} if session.queues.under_notice else ()
-    )
-    promise(session, [t for t in tasks if t.workload in crowded])
+    if session.queues.under_notice:
+        crowded = {t.workload for t in tasks if t.node >= 0 and is_crowded(session, t)}
+        promise(session, [t for t in tasks if t.workload in crowded])
