@@ -151,6 +151,10 @@ BROKEN_ONCE = {
     1032366: "what a maximum keeps out until notices have ended gave its room to others, and evicted to make it good",
     1057486: "a contender lost its core to another one, and evicted for itself in the same pass",
     1045671: "the rescheduler's program moved a core of which one task landed where it stood",
+    1094029: "the rescheduler was believed to move to other devices of a node, as only consolidate does",
+    1086783: "a leaf that was within its guaranteed once something of it had gone was believed to be so before",
+    1131107: "what was moved lost its landing to a quota, and evicted others to have it again",
+    1154815: "what had left at the end of its notice was believed to contend while it still terminates",
     1072788: "what was promised under notice was beaten by rank before it was bound, so that this reading says no more",
     905756: "the same",
 }

@@ -23,10 +23,6 @@ class FollowUpCut:
     victim: WorkloadState
     evicts: frozenset[TaskState]
 
-    def concerns(self, piece: Piece) -> bool:
-        """Whether a piece is one for which something would be evicted."""
-        return piece.workload is self.victim
-
     def prevented_by(self, piece: Piece) -> bool:
         """Whether with this piece what would be evicted next is gone already."""
         return not self.evicts.isdisjoint(piece.tasks)
@@ -40,5 +36,5 @@ def respects(pieces: Iterable[Piece], cuts: Sequence[FollowUpCut]) -> bool:
     """Whether a set is none of those that are told apart."""
     chosen = list(pieces) if cuts else []
     return not any(
-        any(cut.concerns(p) for p in chosen) and not any(cut.prevented_by(p) for p in chosen) for cut in cuts
+        any(cut.victim is p.workload for p in chosen) and not any(cut.prevented_by(p) for p in chosen) for cut in cuts
     )

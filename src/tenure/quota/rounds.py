@@ -16,6 +16,7 @@ from tenure.engine.serving.nominations import withdraw
 from tenure.engine.state.cost import MICRO
 from tenure.engine.state.evictions import evict_all
 from tenure.engine.state.queues import QueueTree
+from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.model.queue import QueueStatus, QuotaStatus
 from tenure.model.values.duration import format_time
@@ -110,11 +111,6 @@ class QuotaRound:
         """What terminates, as things were before this round."""
         return TerminatingUsage(self.session)
 
-    @cached_property
-    def moved(self) -> set[tuple[str, str, str | None]]:
-        """What was moved, by workload and task, and to which node: it ran until then, and lands there."""
-        return {(e.workload, e.task, e.to_node) for e in self.session.evictions}
-
     def run(self) -> None:
         """Arm all queues by what they use before anything is taken, then fire top down."""
         armed: list[tuple[int, QuotaStatus, dict[str, int]]] = []
@@ -195,12 +191,12 @@ class QuotaRound:
             return
         session, tasks = self.session, list(price)
         reason = _reason(self.queues, number, self._need(number), status)
-        promises = session.nodes.waiting > 0
+        promises, moved = session.nodes.waiting > 0, _moved(session)
         evict_all(session, tasks)
         victims = dict.fromkeys(t.workload for t in tasks)
         for workload in victims if promises else ():
             if not workload.occupied():
-                self._withdraw(workload)
+                _withdraw(self.state, _promised(session, workload, moved))
         with session.waiting.many():
             for workload in victims:
                 session.refresh(workload)
@@ -221,22 +217,13 @@ class QuotaRound:
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
         session, waiting = self.session, {t.workload for t in self.session.nominated}
+        moved = _moved(session)
         below = [w for w in waiting if w.leaf >= 0 and number in self.queues.path[w.leaf]]
         for workload in sorted(below, key=lambda w: (w.priority, -w.created_at, w.key)):
-            need, amount = self._need(number), held(session, self._promised(workload))
+            need, amount = self._need(number), held(session, promised := _promised(session, workload, moved))
             if any(amount[row] > 0 for row in need) and not self.queues.carried_below_guaranteed(workload.leaf, amount):
-                self._withdraw(workload)
+                _withdraw(self.state, promised)
                 session.refresh(workload)
-
-    def _promised(self, workload: WorkloadState) -> list[TaskState]:
-        """Give the tasks that hold a nomination and are not being moved there, nor were."""
-        names, waiting = self.session.nodes.names, (t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0)
-        return [t for t in waiting if (workload.key, t.name, names[t.nominated]) not in self.moved]
-
-    def _withdraw(self, workload: WorkloadState) -> None:
-        promised = self._promised(workload)
-        withdraw(self.session, promised)
-        self.state.plan.give_up([(workload.key, t.index) for t in promised])
 
 
 def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: QuotaStatus) -> str:
@@ -246,3 +233,19 @@ def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: Quo
         parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
     name, deadline = queues.queues[number].name, format_time(status.deadline)
     return f"queue {name} uses {' and '.join(parts)}; deadline {deadline}"
+
+
+def _moved(session: Session) -> set[tuple[str, str, str | None]]:
+    """Give what was moved, by workload and task, and to which node: it ran until then, and lands there."""
+    return {(e.workload, e.task, e.to_node) for e in session.evictions}
+
+
+def _promised(session: Session, workload: WorkloadState, moved: set[tuple[str, str, str | None]]) -> list[TaskState]:
+    """Give the tasks that hold a nomination and are not being moved there, nor were."""
+    names, waiting = session.nodes.names, (t for t in workload.tasks if t.nominated >= 0 and t.leaving < 0)
+    return [t for t in waiting if (workload.key, t.name, names[t.nominated]) not in moved]
+
+
+def _withdraw(state: EvictionState, promised: Sequence[TaskState]) -> None:
+    withdraw(state.session, promised)
+    state.plan.give_up([(t.workload.key, t.index) for t in promised])

@@ -140,7 +140,7 @@ class SelectionProgram:
         for cut in self.cuts:
             instead = {self.columns[p]: -1 for p in self.columns if cut.prevented_by(p)}
             for piece in self.columns:
-                if cut.concerns(piece) and not cut.prevented_by(piece):
+                if cut.victim is piece.workload and not cut.prevented_by(piece):
                     write.bound({**instead, self.columns[piece]: 1}, high=0)
         self._distances()
 
@@ -274,7 +274,7 @@ def _ages(settings: Settings, pieces: Iterable[Piece]) -> list[int]:
 def alike(problem: QuotaProblem, piece: Piece, cuts: Sequence[FollowUpCut]) -> object:
     """Give what pieces of one leaf have in common that are decided about together: only their number matters."""
     charges = problem.bounds.charges(piece.tasks)
-    alone = piece if any(cut.concerns(piece) or cut.prevented_by(piece) for cut in cuts) else None
+    alone = piece if any(cut.victim is piece.workload or cut.prevented_by(piece) for cut in cuts) else None
     own = piece.workload.leaf, piece.amount, tier_of(piece), piece.spared, len(piece.tasks), piece.whole
     return *own, charges, alone
 

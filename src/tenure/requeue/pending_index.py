@@ -102,7 +102,7 @@ class PendingIndex:
         """
         self.catch_up()
         found = {s for s in map(self.session.workloads.get, out) if s is not None and s in self._place}
-        first = None
+        ends = list[int]()
         self._delayed |= found
         for state in list(self._delayed):
             if state.key in out:
@@ -112,9 +112,8 @@ class PendingIndex:
                 self._delayed.discard(state)
                 continue
             found.add(state)
-            if refusal.until is not None:
-                first = refusal.until if first is None else min(first, refusal.until)
-        return found, first
+            ends += [] if refusal.until is None else [refusal.until]
+        return found, min(ends, default=None)
 
     def _put_in(self, state: WorkloadState) -> None:
         step, entry = state.step, state.entry

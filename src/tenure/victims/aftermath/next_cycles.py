@@ -8,7 +8,8 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from tenure.engine.refusal import Refusal
-from tenure.engine.state.notices import in_turn, notice_of
+from tenure.engine.state.notices import expire, in_turn, notice_of
+from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
 from tenure.model.settings import Cause
 from tenure.victims.aftermath.ahead import SearchesAhead
@@ -83,7 +84,7 @@ class CyclesAhead:
             while goes_on or turns:  # one follow-up may let another follow
                 if not goes_on:
                     self.ahead.bound = frozenset(session.nominated)
-                    self.ahead.come_true(turns.pop(0), sorted(session.nominated, key=by_name))
+                    self.ahead.come_true(_next_turn(session, turns), sorted(session.nominated, key=by_name))
                 at_risk = self._at_risk(promised)
                 self.ahead.decided.evicted.extend(self.enforce(self.searches.thought()))
                 for asked, best in self._round(self._turns(asked_for), in_brief):
@@ -111,15 +112,14 @@ class CyclesAhead:
         return [*victims, *islice(before, MOST_LOOKED_AT)]
 
     def _turns(self, asked_for: dict[WorkloadState, Collection[Cause]]) -> dict[WorkloadState, Collection[Cause]]:
-        """Give the workloads that have a turn in a cycle, and by which causes: all that wait, or, of many, some."""
+        """Give the workloads that have a turn in a cycle, and by which causes: all that wait.
+
+        Of many, those that are ``asked_for``, and the first that might fit by moves: these may let a victim be helped.
+        """
         if len(everyone := self.session.waiting.all()) <= MOST_LOOKED_AT:
             return dict.fromkeys(everyone, self._causes)
-        return self._moved_for() | asked_for
-
-    def _moved_for(self) -> dict[WorkloadState, Collection[Cause]]:
-        """Give the first that wait and might fit by moves, as things are: a move for one may let a victim be helped."""
         fits = partial(may_be_moved_for, self.session, room=room_of_all(self.session))
-        return dict.fromkeys(islice(filter(fits, self.session.waiting.all()), MOST_ASKED), MOVES)
+        return dict.fromkeys(islice(filter(fits, everyone), MOST_ASKED), MOVES) | asked_for
 
     def _round(
         self, waiting: Mapping[WorkloadState, Collection[Cause]], in_brief: Collection[WorkloadState]
@@ -165,3 +165,11 @@ class CyclesAhead:
         tried = [] if order is None else list(order(dict.fromkeys(chain.from_iterable(found.values()))))
         place = {w: next((n for n, s in enumerate(tried) if own.issubset(s)), len(tried)) for w, own in found.items()}
         return sorted(turns, key=lambda w: place.get(w, len(tried)))
+
+
+def _next_turn(session: Session, turns: list[list[TaskState]]) -> list[TaskState]:
+    """Take out who leaves next; nothing yet where their notices end now: they terminate first, and contend later."""
+    ending = [t for t in turns[0] if t.notice is not None]
+    for task in ending:
+        expire(session, task)
+    return [] if ending else turns.pop(0)

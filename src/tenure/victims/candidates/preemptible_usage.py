@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from operator import add, attrgetter, sub
 from typing import NamedTuple
 
@@ -95,7 +95,7 @@ class PreemptibleUsage:
         self._largest: dict[int, Amount] = {}
         self._tables = defaultdict[int, UsageTable](partial(UsageTable, session.nodes.rows))
         self.movable = np.zeros((session.nodes.rows, count))
-        self._open: dict[int, frozenset[int]] = {}
+        self.open_to = cache(self._open_to)
         self._all_leaves = frozenset(q for q, leaf in enumerate(session.queues.leaf) if leaf)
         self._is_guarded = any(q.preemption_policy in (FENCE, DISABLED) for q in session.queues.queues)
         self._none: Amount = (0,) * len(session.queues.resources)
@@ -195,15 +195,10 @@ class PreemptibleUsage:
         """Leaves in which something is held."""
         return [leaf for leaf, totals in self._totals.items() if totals]
 
-    def open_to(self, contender: int) -> frozenset[int]:
+    def _open_to(self, contender: int) -> frozenset[int]:
         """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
-        found = self._open.get(contender)
-        if found is None:
-            queues, found = self.session.queues, self._all_leaves
-            if self._is_guarded:
-                found = frozenset(q for q in found if not (fence(queues, contender, q) or disabled(queues, q)))
-            self._open[contender] = found
-        return found
+        queues, leaves, guarded = self.session.queues, self._all_leaves, self._is_guarded
+        return frozenset(q for q in leaves if not (guarded and (fence(queues, contender, q) or disabled(queues, q))))
 
     def entries(self, leaf: int) -> UsageEntries:
         """Give what is held below a leaf, node by node."""
