@@ -155,6 +155,7 @@ BROKEN_ONCE = {
     1086783: "a leaf that was within its guaranteed once something of it had gone was believed to be so before",
     1131107: "what was moved lost its landing to a quota, and evicted others to have it again",
     1154815: "what had left at the end of its notice was believed to contend while it still terminates",
+    1173733: "of moves that had begun what others needed to land was withdrawn, as their contender needed it no more",
     1072788: "what was promised under notice was beaten by rank before it was bound, so that this reading says no more",
     905756: "the same",
 }

@@ -46,15 +46,16 @@ class NoticeJudge:
             pieces = self.contended.pieces(group)
             self.price |= prices(self.state, pieces, group.cause, contender)
             needed = self.contended.needed(group, pieces)
-        return [t for p in needed for t in p.tasks] or self._begun(group)
+        goes = [t for p in needed for t in p.tasks]
+        return goes if goes and not group.half_moved else [*goes, *self._begun(group, goes)]
 
     @cached_property
     def leaving(self) -> TerminatingUsage:
         """What terminates, as things were when this was first asked."""
         return TerminatingUsage(self.session)
 
-    def _begun(self, group: NoticeGroup) -> list[TaskState]:
-        """Give what is left of moves that have begun, and of cores of which the rest went and that stay broken.
+    def _begun(self, group: NoticeGroup, needed: Sequence[TaskState] = ()) -> list[TaskState]:
+        """Give what else than is ``needed`` is left of moves that have begun, and of cores that stay broken.
 
         A core goes as a whole. Where its evictions were cut short, and the contender can do without the rest, what is
         left would hold its room and do nothing until it is stale, and what replaces the others would go with it. What
@@ -62,7 +63,8 @@ class NoticeJudge:
         """
         session, found = self.session, list[TaskState]()
         gone = {(e.workload, e.cause, e.beneficiary, e.at) for e in session.evictions}
-        for victim, tasks in group.by_workload().items():
+        for victim, own in group.by_workload().items():
+            tasks = [t for t in own if t not in needed]
             told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
             whole = not told & gone or victim.root.satisfied() or self._recovers(victim)
             if (group.half_moved or not whole) and preemptibility(victim) is None:
