@@ -156,6 +156,7 @@ BROKEN_ONCE = {
     1131107: "what was moved lost its landing to a quota, and evicted others to have it again",
     1154815: "what had left at the end of its notice was believed to contend while it still terminates",
     1173733: "of moves that had begun what others needed to land was withdrawn, as their contender needed it no more",
+    1133658: "a set could not be given up as two others rested on what it frees, and was kept",
     1072788: "what was promised under notice was beaten by rank before it was bound, so that this reading says no more",
     905756: "the same",
 }

@@ -88,12 +88,13 @@ def _give_up_with(
     """Give up a set by itself, else with another one: that might get the room, or needs what would run on to go.
 
     Nothing goes for its contender in this cycle then. The ``last`` time not both where nothing else would go: the next
-    cycle would decide the same.
+    cycle would decide the same. Before, all sets where two are not enough: the others are looked for once more.
     """
     nodes = {t.leaving for t in sets[contender][1]}
     others = [c for c in reversed(sets) if c is not contender and (len(sets) > 2 or not last)]  # noqa: PLR2004
     others.sort(key=lambda c: all(t.nominated not in nodes for t in c.tasks))
     together = [[contender], *([contender, other] for other in others[:MOST_TOGETHER])]
+    together += [[contender, *others]] if len(others) > 1 and not last else []
     if not any(_give_up(context, state, sets, given_up, refusal) for given_up in together):
         return False
     state.given_up.add(contender.key)
