@@ -2,14 +2,15 @@
 
 Every set is tried. Queues and rules are read off the cluster by hand, fair shares and the play-through are those of
 `tests.engine.reference`; nothing of the search is shared. Of the orders in which a set may be taken piece by piece it
-is the one that the search takes: what is nearer the contender first, surplus before cores, the smallest first.
+is one that the search takes: what is nearer the contender first, surplus before cores, the smallest first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import deepcopy
 from fractions import Fraction
-from itertools import chain, combinations
+from itertools import chain, combinations, groupby, permutations, product
 
 from tests.engine.reference import THEN, Reference
 from tests.oracles.naive_search import Playing, core, is_whole, pieces
@@ -77,7 +78,7 @@ class NaiveReclaim:
     def order(self, part):
         workload, amount, whole = part
         far = self.path(self.contender.queue).index(self.meeting(workload)[0])
-        return far, whole, sum(Fraction(amount[r], asked) for r, asked in self.step.items() if asked)
+        return far, whole, sum(Fraction(amount[r], self.step[r]) for r in self.rows)
 
     def allows(self, gone, after):
         """Whether pairs of workload and tasks may be taken; ``after`` is what queues hold in the end."""
@@ -88,7 +89,14 @@ class NaiveReclaim:
             return False
         if any(w.queue == leaf or not w.is_preemptible for w, _ in gone):
             return False
-        for part in sorted(chain(*(self.parts(w, tasks) for w, tasks in gone)), key=self.order):
+        parts = sorted(chain(*(self.parts(w, tasks) for w, tasks in gone)), key=self.order)
+        alike = [list(permutations(group)) for _, group in groupby(parts, key=self.order)]
+        orders = (chain(*order) for order in product(*alike))  # of those that are equally small any may be the first
+        return any(self.allows_in(order, gone, deepcopy(held), after, entitled=entitled) for order in orders)
+
+    def allows_in(self, order, gone, held, after, *, entitled):
+        """Whether parts may be taken one after the other; ``held`` is what queues hold before."""
+        for part in order:
             if not self.takes(*part, held, after, entitled=entitled):
                 return False
             for queue in self.path(part[0].queue):

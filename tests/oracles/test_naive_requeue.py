@@ -38,14 +38,18 @@ def prefix_sets(naive, most):
 
 
 def test_requeue_is_what_a_naive_reading_of_the_specification_finds():
-    """What goes first: it pays, no part of it would do, and it is one workload wherever one would do."""
+    """What goes first: it pays, no part of it would do, and it is one workload wherever one would do.
+
+    The first candidate that could go alone goes, unless it stays by the reprieve: another frees room for both.
+    """
     looked = Counter()
     for seed in range(MANY):
         cluster = drawn(seed)
         if Reference(cluster).run():
             continue
         naive = NaiveRequeue(cluster)
-        requeued = groups(play(cluster))
+        played = play(cluster)
+        requeued = groups(played)
         if not requeued:
             missed = prefix_sets(naive, cluster.settings.requeue.max_candidates)
             assert not missed, (seed, missed)
@@ -57,8 +61,8 @@ def test_requeue_is_what_a_naive_reading_of_the_specification_finds():
         assert naive.is_minimal(contender, victims), (seed, first, list(requeued[first]))
         singles = naive.singles()
         assert len(victims) == 1 or not singles, (seed, first, singles)
-        if len(victims) == 1:
-            assert victims[0] is singles[0][1], (seed, victims[0].key, singles)
+        if len(victims) == 1 and victims[0] is not singles[0][1]:
+            assert singles[0][0].key in {s.workload for s in played.steps if s.action == "nominate"}, (seed, singles)
         looked[len(victims)] += 1
     assert looked[0] >= MANY // 10
     assert looked[1] >= MANY // 10

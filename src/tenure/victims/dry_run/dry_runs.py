@@ -200,7 +200,8 @@ class SetPlay:
         if rules.cause == "requeue" and session.settings.requeue.contenders == "any":
             for victim in victims:  # where equals take turns, who gives way stands behind those that wait
                 session.journal.set(victim, "queued_at", session.now)
-        stages = in_stages(rules, self.pieces, step.amount)
+        compared = self.runs.shares.rows
+        stages = in_stages(rules, self.pieces, [n if row in compared else 0 for row, n in enumerate(step.amount)])
         self.before = self.runs.order_before()
         if stages and (refusal := self._ask(stages)) is not None:
             return refusal
