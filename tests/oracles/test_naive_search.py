@@ -29,6 +29,9 @@ from tenure.victims.search.victim_search import VictimSearch
 MANY = int(os.environ.get("TENURE_ORACLE", "120"))
 MOST_PIECES = 7
 
+GAVE_UP = "gave up"
+"""The search is bounded by steps, and says so where it comes to its bound: it is not compared then."""
+
 
 def drawn(seed):
     """Draw a cluster in which one workload waits, a core and nothing else, and all that runs says its devices."""
@@ -39,7 +42,7 @@ def drawn(seed):
 
 
 def chosen(cluster, key, cause):
-    """The tasks that the search takes for a contender, and its order but for names; None for nothing."""
+    """The tasks that the search takes for a contender; None for nothing, or that it gave up."""
     session = session_of(cluster)
     shares, plugins = Fairness(session).now(), EvictionPlugins([])
     contender = session.workloads[key]
@@ -51,16 +54,15 @@ def chosen(cluster, key, cause):
     dry_runs = DryRuns(session, Placer(session), shares, plugins)
     candidates = CandidateGatherer(session, plugins, PreemptibleUsage(session)).gather(rules)
     found = VictimSearch(dry_runs, rules, candidates).run(SearchBudget(1 << 20))
-    assert not found.cut
     if found.pieces is None:
-        return None
+        return GAVE_UP if found.cut else None
     return frozenset((p.workload.key, t.index) for p in found.pieces for t in p.tasks)
 
 
 @pytest.mark.parametrize("cause", ["reclaim", "preempt"])
 def test_the_search_finds_what_a_naive_reading_of_the_specification_finds(cause):
     """Whom it takes costs the least, among the sets that no other refuses; nobody where there is no such set."""
-    looked = some = 0
+    looked = some = gave_up = 0
     for seed in range(MANY):
         cluster, waits = drawn(random.Random(seed).randrange(1 << 32))
         if len(pieces(cluster, waits)) > MOST_PIECES or play(replace(
@@ -68,8 +70,12 @@ def test_the_search_finds_what_a_naive_reading_of_the_specification_finds(cause)
             continue
         best = best_set(cluster, fair_shares(cluster), waits, cause)
         mine = chosen(cluster, waits.key, cause)
+        if mine == GAVE_UP:
+            gave_up += 1
+            continue
         assert (mine is None) == (best is None), (seed, mine, best)
         assert best is None or mine in best[1], (seed, mine, best)
         looked, some = looked + 1, some + (best is not None)
     assert looked >= MANY // 8
     assert some >= MANY // 60
+    assert gave_up <= MANY // 1000
