@@ -42,8 +42,7 @@ class Ahead:
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
     and ``bound`` the tasks that it bound on a nomination: both stay in it, and what it ``served`` first need not.
-    ``decided`` is what it evicts and places so far, ``helped`` those for which it evicts. ``number`` grows when what
-    was found out holds no longer.
+    ``decided`` is what it evicts and places so far, for those ``helped``. ``number`` grows with whatever changes.
     """
 
     def __init__(self, state: EvictionState) -> None:

@@ -230,8 +230,7 @@ def takes_back(
 def in_stages(rules: CauseRules, pieces: Sequence[Piece], asked: Sequence[int]) -> list[Taken]:
     """Give the parts of pieces in the order in which they are taken: surplus first, small before large.
 
-    Before that, what is nearer: the contender's side counts without that. Of one resource that is ``asked`` for, and by
-    which queues are compared, no other order allows more.
+    Before that, what is nearer: the contender's side counts without. Of one resource ``asked``, no order allows more.
     """
     path = rules.session.queues.path
     stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]
