@@ -32,7 +32,7 @@ class Context:
     """The session, and the plan of the present cycle.
 
     ``endings`` is kept only where backfill needs it; ``last_pass`` is what allocate remembers of its last pass;
-    ``paid`` are the tasks that held a nomination when the cycle began, ``told`` those under notice; ``watched`` are
+    ``paid`` are the tasks that held a nomination when the cycle began, ``noticed`` those under notice; ``watched`` are
     gangs that may become stale; ``about``: the one workload that is asked about; ``detailed``: why workloads were
     skipped is read. Kept from cycle to cycle are ``rescheduling`` by the rescheduler, ``requeueing`` by requeue,
     ``memory`` by the search for victims, and ``no_effect_passes``, by cause, of passes that helped no contender.
@@ -46,7 +46,7 @@ class Context:
     cycle: int = 0
     last_pass: object = None
     paid: frozenset[TaskState] = frozenset()
-    told: dict[TaskState, Notice] = field(default_factory=dict)
+    noticed: dict[TaskState, Notice] = field(default_factory=dict)
     plugins: EvictionPlugins | None = None
     evictions: EvictionState | None = None
     aftermath: Aftermath | None = None

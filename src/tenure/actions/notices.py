@@ -16,8 +16,8 @@ from tenure.victims.recording.record import PLACING
 
 def begin(context: Context) -> dict[str, str]:
     """Withdraw or carry out due notices; gives the workloads that were requeued, each with its beneficiary."""
-    context.told = {t: t.notice for t in context.session.noticed if t.notice is not None}
-    if not context.told:
+    context.noticed = {t: t.notice for t in context.session.noticed if t.notice is not None}
+    if not context.noticed:
         return {}
     from tenure.notices.settle import settle_notices  # noqa: PLC0415  only loaded where somebody is under notice
 
@@ -29,7 +29,7 @@ def begin(context: Context) -> dict[str, str]:
 def finish(context: Context, requeued: dict[str, str]) -> None:
     """At the end of the cycle: who is under notice is treated as what terminates; who was requeued is barred."""
     session, outcome = context.session, context.plan.requeue
-    if context.told:
+    if context.noticed:
         _put_in_order(context)
     if session.noticed or session.queues.under_notice:
         count_told(session)
@@ -51,7 +51,7 @@ def _put_in_order(context: Context) -> None:
 
     A notice that stands as it was is no step of it, nor is a nomination that was renewed, and bound or made anew since.
     """
-    told, steps = context.told, context.plan.steps
+    told, steps = context.noticed, context.plan.steps
     runs_on = [(t, n) for t, n in told.items() if t.notice is None and t.leaving < 0 and t.phase in (BOUND, RUNNING)]
     stands = {("notice", t.workload.key, t.index) for t, notice in told.items() if t.notice == notice}
     last = {(s.workload, s.task_index): number for number, s in enumerate(steps) if s.action in PLACING}

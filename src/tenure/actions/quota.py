@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,17 +27,17 @@ def quota(context: Context) -> None:
         QuotaRound(context.evicting(), _solver(context), partial(_follow, context)).run()
 
 
-def enforce_ahead(context: Context, thought: EvictionState) -> list[TaskState]:
+def enforce_ahead(context: Context, thought: Callable[[], EvictionState]) -> list[TaskState]:
     """Evict on the session what quotas would in a later cycle, as if nothing followed; gives the tasks.
 
-    ``thought`` is the state of the scenario of that cycle; minimum runtimes hold as they do now. What is noted of
+    ``thought`` gives the state of the scenario of that cycle; minimum runtimes hold as they do now. What is noted of
     deadlines is not kept.
     """
     if "quota" not in enabled_for(context.session.settings, "") or not _armed(context):
         return []
     queues, plan = context.session.queues.queues, Plan(context.session.now)
     noted = list(queues)
-    state = replace(thought, plugins=context.evicting().plugins, plan=plan, evicted=set(), before={}, reasons={})
+    state = replace(thought(), plugins=context.evicting().plugins, plan=plan, evicted=set(), before={}, reasons={})
     QuotaRound(state, _solver(context), lambda _: []).run()
     queues[:] = noted
     steps = (s for s in plan.steps if s.action in EVICTING)

@@ -251,7 +251,7 @@ def _victims(context: Context, state: EvictionState) -> list[tuple[TaskState, ..
             continue
         workload = workloads[step.workload]
         task = workload.tasks[step.task_index]
-        if task.leaving < 0 or task.stuck or task in context.told:
+        if task.leaving < 0 or task.stuck or task in context.noticed:
             continue
         units: list[tuple[int, object]] = [(0, (step.beneficiary, step.cause))]
         units += [(1, workload)] if step.to is None else []

@@ -35,7 +35,7 @@ def sets_of(context: Context, staying: Collection[TaskState] = ()) -> Sets:
     return {
         contender: (cause, tasks)
         for contender, (cause, tasks) in found.items()
-        if contender not in paid and not any(t in context.told or t.leaving < 0 or t.stuck for t in tasks)
+        if contender not in paid and not any(t in context.noticed or t.leaving < 0 or t.stuck for t in tasks)
     }
 
 

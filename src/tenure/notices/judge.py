@@ -55,16 +55,16 @@ class NoticeJudge:
         return TerminatingUsage(self.session)
 
     def _begun(self, group: NoticeGroup, needed: Sequence[TaskState] = ()) -> list[TaskState]:
-        """Give what else than is ``needed`` is left of moves that have begun, and of cores that stay broken.
+        """Give, besides what is ``needed``, what is left of moves that have begun, and of cores that stay broken.
 
         A core goes as a whole. Where its evictions were cut short, and the contender can do without the rest, what is
         left would hold its room and do nothing until it is stale, and what replaces the others would go with it. What
         was moved first may have its place where the others run on.
         """
-        session, found = self.session, list[TaskState]()
+        session, found, others = self.session, list[TaskState](), set(needed)
         gone = {(e.workload, e.cause, e.beneficiary, e.at) for e in session.evictions}
         for victim, own in group.by_workload().items():
-            tasks = [t for t in own if t not in needed]
+            tasks = [t for t in own if t not in others]
             told = {(victim.key, group.cause, group.beneficiary, group.notices[task].at) for task in tasks}
             whole = not told & gone or victim.root.satisfied() or self._recovers(victim)
             if (group.half_moved or not whole) and preemptibility(victim) is None:

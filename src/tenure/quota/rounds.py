@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from tenure.engine.plan import Refused
 from tenure.engine.quota_state import QuotaEvent, QuotaState
@@ -105,6 +105,8 @@ class QuotaRound:
         self.delays = delays(self.queues.queues, self.settings)
         self.left = self.settings.max_evictions_per_cycle
         self._closed: set[int] = set()
+        # by workload, task and node: what ran until it was moved there
+        self.moved = cache(lambda: {(e.workload, e.task, e.to_node) for e in state.session.evictions})
 
     @cached_property
     def leaving(self) -> TerminatingUsage:
@@ -191,12 +193,12 @@ class QuotaRound:
             return
         session, tasks = self.session, list(price)
         reason = _reason(self.queues, number, self._need(number), status)
-        promises, moved = session.nodes.waiting > 0, _moved(session)
+        promises = session.nodes.waiting > 0
         evict_all(session, tasks)
         victims = dict.fromkeys(t.workload for t in tasks)
         for workload in victims if promises else ():
             if not workload.occupied():
-                _withdraw(self.state, _promised(session, workload, moved))
+                _withdraw(self.state, _promised(session, workload, self.moved()))
         with session.waiting.many():
             for workload in victims:
                 session.refresh(workload)
@@ -217,10 +219,9 @@ class QuotaRound:
     def _give_up_promises(self, number: int) -> None:
         """Before anything that runs is evicted, what is only promised is given up, as far as it helps."""
         session, waiting = self.session, {t.workload for t in self.session.nominated}
-        moved = _moved(session)
         below = [w for w in waiting if w.leaf >= 0 and number in self.queues.path[w.leaf]]
         for workload in sorted(below, key=lambda w: (w.priority, -w.created_at, w.key)):
-            need, amount = self._need(number), held(session, promised := _promised(session, workload, moved))
+            need, amount = self._need(number), held(session, promised := _promised(session, workload, self.moved()))
             if any(amount[row] > 0 for row in need) and not self.queues.carried_below_guaranteed(workload.leaf, amount):
                 _withdraw(self.state, promised)
                 session.refresh(workload)
@@ -233,11 +234,6 @@ def _reason(queues: QueueTree, number: int, need: Mapping[int, int], status: Quo
         parts.append(f"{amount_with_unit(most + amount, resource)}, max {bare_quantity(most, resource)}")
     name, deadline = queues.queues[number].name, format_time(status.deadline)
     return f"queue {name} uses {' and '.join(parts)}; deadline {deadline}"
-
-
-def _moved(session: Session) -> set[tuple[str, str, str | None]]:
-    """Give what was moved, by workload and task, and to which node: it ran until then, and lands there."""
-    return {(e.workload, e.task, e.to_node) for e in session.evictions}
 
 
 def _promised(session: Session, workload: WorkloadState, moved: set[tuple[str, str, str | None]]) -> list[TaskState]:

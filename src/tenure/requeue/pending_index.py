@@ -102,7 +102,7 @@ class PendingIndex:
         """
         self.catch_up()
         found = {s for s in map(self.session.workloads.get, out) if s is not None and s in self._place}
-        ends = list[int]()
+        first = None
         self._delayed |= found
         for state in list(self._delayed):
             if state.key in out:
@@ -112,8 +112,9 @@ class PendingIndex:
                 self._delayed.discard(state)
                 continue
             found.add(state)
-            ends += [] if refusal.until is None else [refusal.until]
-        return found, min(ends, default=None)
+            if refusal.until is not None:
+                first = refusal.until if first is None else min(first, refusal.until)
+        return found, first
 
     def _put_in(self, state: WorkloadState) -> None:
         step, entry = state.step, state.entry

@@ -12,7 +12,7 @@ from tenure.engine.serving.nominations import BeatableNominations, serve_nominat
 from tenure.engine.serving.order import QueueOrder, QueueShares, skip_none
 from tenure.engine.serving.placement import Placer
 from tenure.engine.serving.survival import likely_end, likely_runtime
-from tenure.engine.state.evictions import depart
+from tenure.engine.state.evictions import leave
 from tenure.engine.state.notices import count_told, stand
 from tenure.engine.state.session import Session
 from tenure.engine.state.waiting import anything_waits
@@ -123,7 +123,7 @@ class Future:
         while self._leaves and self._leaves[0][0] <= now:
             task = heappop(self._leaves)[-1]
             if _terminates(task):
-                self._leave(task)
+                leave(self.session, task)
                 self._contend_again(task.workload)
 
     def _end(self, workload: WorkloadState) -> None:
@@ -136,7 +136,7 @@ class Future:
             if task.stuck:
                 continue
             if _terminates(task):
-                self._leave(task)
+                leave(self.session, task)
             session.finish(task)
 
     def _contend_again(self, workload: WorkloadState) -> None:
@@ -144,13 +144,6 @@ class Future:
         if not workload.occupied() and not any(map(_terminates, workload.tasks)):
             self.session.journal.set(workload, "started_at", None)
         self.session.refresh(workload)
-
-    def _leave(self, task: TaskState) -> None:
-        """Let a task that terminates leave its node."""
-        if task.leaving >= 0:
-            depart(self.session, task)
-        else:
-            self.session.withdraw(task)
 
     def _serve(self) -> None:
         """Do what allocate does at one time: promises first, then all that wait, in order."""

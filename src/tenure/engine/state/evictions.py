@@ -127,6 +127,14 @@ def depart(session: SessionState, task: TaskState) -> None:
     session.new_epoch()
 
 
+def leave(session: SessionState, task: TaskState) -> None:
+    """A task that terminates has left its node, whether it was evicted in this session or before it began."""
+    if task.leaving >= 0:
+        depart(session, task)
+    else:
+        session.withdraw(task)
+
+
 def outstay(session: SessionState, task: TaskState) -> None:
     """An evicted task is still there after its grace period: nothing is counted on its leaving any more."""
     session.occupancy.occupy(task, task.leaving, task.leaving_devices, 1, now=False, then=True)

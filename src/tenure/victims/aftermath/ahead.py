@@ -14,7 +14,7 @@ from tenure.engine.memo import Memo
 from tenure.engine.plan import Plan
 from tenure.engine.serving.allocation import serve
 from tenure.engine.serving.nominations import bind_group, bound_together
-from tenure.engine.state.evictions import depart
+from tenure.engine.state.evictions import leave
 from tenure.engine.state.notices import count_told, notice_of, stand
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TERMINATING, TaskState, WorkloadState
@@ -41,7 +41,7 @@ class Ahead:
     """The session as it will be, in a scenario: what is done to it within `look` or `undone` is gone after that.
 
     ``endings`` are those of the cycle that is looked at, ``moved`` the workloads (namespace/name) that it has moved,
-    and ``bound`` the tasks that it bound on a nomination: both stay in it, and what it ``served`` first need not.
+    and ``bound`` the tasks that it bound on a nomination: both stay in it; what it ``served`` first may be undone.
     ``decided`` is what it evicts and places so far, for those ``helped``. ``number`` grows with whatever changes.
     """
 
@@ -121,6 +121,10 @@ class Ahead:
         self.helped |= {contender.key} if contender is not None else set()
         self.number += 1
         return True
+
+    def losing(self) -> set[WorkloadState]:
+        """Give the workloads that lose something by what was decided."""
+        return {t.workload for t in self.decided.evicted}
 
     def carry_out(self, found: SearchResult) -> bool:
         """Let a set come true, if there is one; what it moves is not moved again for the next step."""
@@ -286,10 +290,7 @@ def _leave(session: Session, evicted: Iterable[TaskState]) -> list[WorkloadState
     """Let what was evicted leave, and give whose it is; queues are relieved of what was under notice of it."""
     gone = [t for t in evicted if not t.stuck and (t.leaving >= 0 or t.phase is TERMINATING)]
     for task in gone:
-        if task.leaving >= 0:
-            depart(session, task)
-        else:
-            session.withdraw(task)
+        leave(session, task)
     if session.queues.under_notice:
         count_told(session)
     return [t.workload for t in gone]

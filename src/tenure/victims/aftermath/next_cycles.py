@@ -34,8 +34,8 @@ from tenure.victims.search.trials import SearchBudget, SearchResult
 MOVES: Final[Collection[Cause]] = ("consolidate", "reschedule")
 
 
-Enforce = Callable[[EvictionState], list[TaskState]]
-"""Evicts what quotas would in the cycle that is looked at; gives the tasks."""
+Enforce = Callable[[Callable[[], EvictionState]], list[TaskState]]
+"""Evicts what quotas would in the cycle that is looked at, whose state it asks for; gives the tasks."""
 
 
 class NextCycles(NamedTuple):
@@ -86,7 +86,7 @@ class CyclesAhead:
                     self.ahead.bound = frozenset(session.nominated)
                     self.ahead.come_true(_next_turn(session, turns), sorted(session.nominated, key=by_name))
                 at_risk = self._at_risk(promised)
-                self.ahead.decided.evicted.extend(self.enforce(self.searches.thought()))
+                self.ahead.decided.evicted.extend(self.enforce(self.searches.thought))
                 for asked, best in self._round(self._turns(asked_for), in_brief):
                     if asked.workload in said:
                         found.follow_ups[follow_up(asked, best)] = None
@@ -100,7 +100,7 @@ class CyclesAhead:
 
     def _at_risk(self, promised: Collection[TaskState]) -> set[TaskState]:
         """Give what was promised that another might take: its leaf is not within guaranteed as the cycle begins."""
-        held = {t.workload: [own for own in t.workload.tasks if own in promised] for t in promised}
+        held = {w: [t for t in w.tasks if t in promised] for w in {t.workload for t in promised}}
         return {t for workload, tasks in held.items() if self.asked.is_at_risk(workload, tasks) for t in tasks}
 
     def _victims(self) -> list[WorkloadState]:
@@ -133,9 +133,10 @@ class CyclesAhead:
             in_vain, shares = set[object](), fairness.now()  # shares as they are until something is decided
             turns = [w for w in self.state.in_order(shares) if cause in waiting.get(w, ())]
             turns = self._by_candidate(turns, make) if cause == "requeue" and len(turns) > 1 else turns
+            gone = self.ahead.losing()  # they contend in the next cycle
             for workload in turns:
-                if any(t.workload is workload for t in self.ahead.decided.evicted):
-                    continue  # it contends in the next cycle
+                if workload in gone:
+                    continue
                 for one in self.asked.may_be_helped([workload], {cause: make}, shares):
                     if alike(self.session, workload) in in_vain or not self.budget.spend():
                         continue
@@ -153,7 +154,7 @@ class CyclesAhead:
                     if now.pieces and now is not best:
                         yield one, now
                     if self.ahead.decide(now, workload):
-                        shares = fairness.now()
+                        shares, gone = fairness.now(), self.ahead.losing()
                         turns += [workload] if workload.step is not None else []
 
     def _by_candidate(self, turns: list[WorkloadState], make: MakeRules) -> list[WorkloadState]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenure.engine.room.nodes import Ints, NodeTable
-from tenure.engine.state.queues import Amount
+from tenure.engine.state.queues import Amount, QueueTree
 from tenure.engine.state.session import Session
 from tenure.engine.state.workloads import TaskState, WorkloadState
 from tenure.shields.policy import DISABLED, FENCE, disabled, fence
@@ -95,9 +95,7 @@ class PreemptibleUsage:
         self._largest: dict[int, Amount] = {}
         self._tables = defaultdict[int, UsageTable](partial(UsageTable, session.nodes.rows))
         self.movable = np.zeros((session.nodes.rows, count))
-        self.open_to = cache(self._open_to)
-        self._all_leaves = frozenset(q for q, leaf in enumerate(session.queues.leaf) if leaf)
-        self._is_guarded = any(q.preemption_policy in (FENCE, DISABLED) for q in session.queues.queues)
+        self.open_to = cache(partial(_open_to, session.queues))
         self._none: Amount = (0,) * len(session.queues.resources)
 
     def copy(self) -> PreemptibleUsage:
@@ -195,11 +193,6 @@ class PreemptibleUsage:
         """Leaves in which something is held."""
         return [leaf for leaf, totals in self._totals.items() if totals]
 
-    def _open_to(self, contender: int) -> frozenset[int]:
-        """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
-        queues, leaves, guarded = self.session.queues, self._all_leaves, self._is_guarded
-        return frozenset(q for q in leaves if not (guarded and (fence(queues, contender, q) or disabled(queues, q))))
-
     def entries(self, leaf: int) -> UsageEntries:
         """Give what is held below a leaf, node by node."""
         return self._tables[leaf].entries()
@@ -207,3 +200,10 @@ class PreemptibleUsage:
 
 def _usage(task: TaskState, node: int, nodes: NodeTable) -> TaskUsage:
     return TaskUsage(task.workload, task.cls.amount_at(node, nodes), task.cls.frees(node, task.devices, nodes))
+
+
+def _open_to(queues: QueueTree, contender: int) -> frozenset[int]:
+    """Give the leaves from which neither a fence nor their policy keeps a contender of this leaf."""
+    guarded = any(q.preemption_policy in (FENCE, DISABLED) for q in queues.queues)
+    leaves = (q for q, leaf in enumerate(queues.leaf) if leaf)
+    return frozenset(q for q in leaves if not (guarded and (fence(queues, contender, q) or disabled(queues, q))))

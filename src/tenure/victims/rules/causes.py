@@ -230,7 +230,7 @@ def takes_back(
 def in_stages(rules: CauseRules, pieces: Sequence[Piece], asked: Sequence[int]) -> list[Taken]:
     """Give the parts of pieces in the order in which they are taken: surplus first, small before large.
 
-    Before that, what is nearer: the contender's side counts without. Of one resource ``asked``, no order allows more.
+    Before both what is nearer: the contender's side counts without it. Of one resource ``asked`` no other allows more.
     """
     path = rules.session.queues.path
     stages: list[Taken] = [(p, tasks, core) for p in pieces for tasks, core in p.stages]

@@ -6,8 +6,8 @@ A large elastic workload holds dozens of nodes so; what one of its tasks makes n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache, partial
 
 from tenure.engine.state.session import Session
 from tenure.victims.rules.pieces import Piece
@@ -21,9 +21,7 @@ class AlikePieces:
     """
 
     def __init__(self, session: Session) -> None:
-        self.session = session
-        self._kind = cache(self._kind_of)
-        self._node = cache(self._kind_of_node)
+        self._kind = cache(partial(_kind_of, session, cache(partial(_kind_of_node, session))))
 
     def kind_of(self, pieces: Sequence[Piece]) -> Hashable:
         """Give what a set of pieces has in common with those that fail like it."""
@@ -38,18 +36,20 @@ class AlikePieces:
                 seen.add(kind)
                 yield piece
 
-    def _kind_of(self, piece: Piece) -> Hashable:
-        session, own = self.session, set(piece.tasks)
-        if session.terms.used or any(t.terms is not None for t in own):
-            return piece
-        if any(other not in own for t in own for other in session.on_node[t.node]):
-            return piece
-        tasks = sorted((t.cls.id, id(t.group), self._node(t.node)) for t in own)
-        core = tuple(is_core for _, is_core in piece.stages)
-        return piece.workload, piece.whole, piece.group, piece.fresh, piece.spared, core, tuple(tasks)
 
-    def _kind_of_node(self, number: int) -> Hashable:
-        nodes, classes = self.session.nodes, self.session.classes.classes
-        admits = bytes(cls.static_list[number] for cls in classes)
-        room, devices = nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes()
-        return room, devices, admits, nodes.domains.places(number)
+def _kind_of(session: Session, node_kind: Callable[[int], Hashable], piece: Piece) -> Hashable:
+    own = set(piece.tasks)
+    if session.terms.used or any(t.terms is not None for t in own):
+        return piece
+    if any(other not in own for t in own for other in session.on_node[t.node]):
+        return piece
+    tasks = sorted((t.cls.id, id(t.group), node_kind(t.node)) for t in own)
+    core = tuple(is_core for _, is_core in piece.stages)
+    return piece.workload, piece.whole, piece.group, piece.fresh, piece.spared, core, tuple(tasks)
+
+
+def _kind_of_node(session: Session, number: int) -> Hashable:
+    nodes, classes = session.nodes, session.classes.classes
+    admits = bytes(cls.static_list[number] for cls in classes)
+    room, devices = nodes.room[:, number].tobytes(), nodes.device[:, number].tobytes()
+    return room, devices, admits, nodes.domains.places(number)
